@@ -98,3 +98,7 @@ class MissingExtraError(OmniEmbedError, ImportError):
             f"{feature} needs the {extra!r} extra; install it with: pip install 'omniembed[{extra}]'"
         )
         self.extra = extra
+
+
+class TruncationWarning(UserWarning):
+    """Some texts were longer than the model reads; the rest of them was not embedded."""

@@ -1,0 +1,74 @@
+"""The vision tower: trunk and head, from pixels to the shared space."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import Floats
+from .manifest import ImagePreprocessing, Manifest
+from .session import SessionOptions, open_session, run
+
+_BATCH = 16
+
+
+@dataclass(frozen=True)
+class ImageOutput:
+    """What the vision tower says of a batch of pictures.
+
+    Attributes:
+        vectors: float32 (n, dim), unit norm.
+        features: float32 (n, features), what the head reads.
+    """
+
+    vectors: Floats
+    features: Floats
+
+
+class VisionTower:
+    """Encodes pictures. Safe to call from several threads; sessions open on first use.
+
+    Args:
+        directory: the model directory.
+        manifest: its manifest.
+        preprocessing: of its pictures.
+        options: run options.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        manifest: Manifest,
+        preprocessing: ImagePreprocessing,
+        options: SessionOptions,
+    ) -> None:
+        self._directory = directory
+        self._dim = manifest.dim
+        self._options = options
+        self.preprocessing = preprocessing
+
+    def encode(self, pixels: Sequence[NDArray[np.uint8]]) -> ImageOutput:
+        """Encode pictures.
+
+        Args:
+            pixels: each uint8 (side, side, 3), from ``images.to_pixels``.
+
+        Returns:
+            One row a picture, in order.
+        """
+        vectors = [np.empty((0, self._dim), np.float32)]
+        features = []
+        for start in range(0, len(pixels), _BATCH):
+            stacked = np.stack(pixels[start : start + _BATCH])
+            trunk = open_session(self._directory / "image.onnx", self._options)
+            state, logits = run(trunk, ("features", "logits"), {"pixels": stacked})
+            head = open_session(self._directory / "image_head.onnx", self._options)
+            feeds = {"features": state, "logits": logits}
+            vectors += run(head, ("vector",), feeds)
+            features.append(state)
+        joined = np.concatenate(features) if features else np.empty((0, 0), np.float32)
+        return ImageOutput(np.concatenate(vectors), joined)
