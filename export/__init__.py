@@ -1,0 +1,1 @@
+"""From torch models to ONNX model directories. Needs the ``train`` extra."""

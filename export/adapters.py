@@ -73,7 +73,9 @@ class BankLinear(nn.Module):
         a = torch.index_select(bank_a, 0, index).reshape(rows, k * rank, bank_a.shape[2])
         b = torch.index_select(bank_b, 0, index).reshape(rows, k * rank, bank_b.shape[2])
         strength = weight.reshape(rows, k, 1).expand(rows, k, rank).reshape(rows, 1, k * rank)
-        return self.base(hidden) + torch.matmul(torch.matmul(hidden, a.transpose(1, 2)) * strength, b)
+        return self.base(hidden) + torch.matmul(
+            torch.matmul(hidden, a.transpose(1, 2)) * strength, b
+        )
 
 
 def attach_bank(model: nn.Module, targets: Sequence[str], choice: AdapterChoice) -> None:

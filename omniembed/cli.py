@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -36,7 +36,7 @@ ModelOption = Annotated[
     str, typer.Option("--model", envvar="OMNIEMBED_MODEL", help="Bundled model or model directory.")
 ]
 ThreadsOption = Annotated[
-    Optional[int], typer.Option("--threads", min=1, help="Processor threads; all by default.")
+    int | None, typer.Option("--threads", min=1, help="Processor threads; all by default.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
@@ -79,22 +79,22 @@ def index(
 
 @app.command()
 def search(
-    text: Annotated[Optional[str], typer.Argument(help="What to look for.")] = None,
+    text: Annotated[str | None, typer.Argument(help="What to look for.")] = None,
     image: Annotated[
-        Optional[Path],
+        Path | None,
         typer.Option("--image", help="Reference picture; with TEXT, the change wanted in it."),
     ] = None,
     top_k: Annotated[int, typer.Option("--top-k", "-k", help="Number of hits.")] = 10,
     kind: Annotated[
-        Optional[list[KindChoice]], typer.Option("--kind", help="Search these kinds only.")
+        list[KindChoice] | None, typer.Option("--kind", help="Search these kinds only.")
     ] = None,
     where: Annotated[
-        Optional[list[str]],
+        list[str] | None,
         typer.Option("--where", help="FIELD=VALUE, such as language=python; repeat to narrow."),
     ] = None,
     expert: Annotated[str, typer.Option("--expert", help="auto, base or an expert.")] = "auto",
     hybrid: Annotated[
-        Optional[bool], typer.Option("--hybrid/--no-hybrid", help="Fuse vector and word search.")
+        bool | None, typer.Option("--hybrid/--no-hybrid", help="Fuse vector and word search.")
     ] = None,
     store: StoreOption = "./omniembed.lance",
     model: ModelOption = "mini",

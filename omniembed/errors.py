@@ -95,7 +95,8 @@ class MissingExtraError(OmniEmbedError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(
-            f"{feature} needs the {extra!r} extra; install it with: pip install 'omniembed[{extra}]'"
+            f"{feature} needs the {extra!r} extra; "
+            f"install it with: pip install 'omniembed[{extra}]'"
         )
         self.extra = extra
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TypeAlias, Union
+from typing import TypeAlias
 
 from .errors import EmptyInputError, InputTypeError
 from .types import Document, ImageInput, Kind, Query, QueryInput
 
-DocumentInput: TypeAlias = Union[str, ImageInput, Document]
+DocumentInput: TypeAlias = str | ImageInput | Document
 """A text, an image, or a document of any kind."""
 
 

@@ -125,7 +125,7 @@ class Query:
         return "image" if self.text is None else "composed"
 
 
-QueryInput: TypeAlias = Union[str, ImageInput, tuple[ImageInput, str], Query]
+QueryInput: TypeAlias = str | ImageInput | tuple[ImageInput, str] | Query
 """What every query call takes; see :class:`Query`."""
 
 

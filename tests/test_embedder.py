@@ -125,7 +125,11 @@ def test_pictures_land_near_their_description(omni: OmniEmbed) -> None:
     images = sorted((sample_directory() / "images").glob("*"))
     names = [path.stem for path in images]
     vectors = omni.embed_documents(images)
-    for text, name in [("a cat", "cat"), ("a cup of coffee", "coffee"), ("an umbrella", "umbrella")]:
+    for text, name in [
+        ("a cat", "cat"),
+        ("a cup of coffee", "coffee"),
+        ("an umbrella", "umbrella"),
+    ]:
         scores = omni.embed_queries([text])[0] @ vectors.T
         assert names[int(scores.argmax())] == name
 
@@ -174,7 +178,9 @@ def test_unknown_experts_are_refused_before_work(omni: OmniEmbed) -> None:
 def test_threads_share_one_model(embedder: Embedder) -> None:
     expected = embedder.embed_documents(TEXTS)
     with ThreadPoolExecutor(6) as pool:
-        results = list(pool.map(lambda _: Embedder(embedder.model).embed_documents(TEXTS), range(12)))
+        results = list(
+            pool.map(lambda _: Embedder(embedder.model).embed_documents(TEXTS), range(12))
+        )
     assert all(np.array_equal(result, expected) for result in results)
 
 

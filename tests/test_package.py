@@ -11,7 +11,11 @@ HEAVY = {"torch", "transformers", "lancedb", "pandas", "gradio", "pyarrow", "onn
 
 def python(code: str, **kwargs: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, **kwargs  # type: ignore[call-overload]
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        **kwargs,  # type: ignore[call-overload]
     )
 
 

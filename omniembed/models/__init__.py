@@ -1,0 +1,1 @@
+"""Model directories and the ONNX Runtime sessions that run them."""

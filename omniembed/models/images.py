@@ -56,11 +56,11 @@ def load_rgb(
         ImageDecodeError: when the file is missing, damaged or in no known format.
         InputTypeError: when ``image`` is neither a path nor a picture.
     """
-    from PIL import Image as pil
+    from PIL import Image as PILImage
 
     if isinstance(image, Path):
         return _load_file(image, index, limits)
-    if not isinstance(image, pil.Image):
+    if not isinstance(image, PILImage.Image):
         raise InputTypeError(
             f"an image must be a pathlib.Path or a PIL.Image, not {type(image).__name__}"
         )
@@ -68,7 +68,8 @@ def load_rgb(
 
 
 def _load_file(path: Path, index: int | None, limits: ImageLimits) -> Image:
-    from PIL import Image as pil
+    from PIL import Image as PILImage
+    from PIL import UnidentifiedImageError
 
     try:
         size = path.stat().st_size
@@ -84,9 +85,9 @@ def _load_file(path: Path, index: int | None, limits: ImageLimits) -> Image:
         raise ImageDecodeError(f"cannot read {path}: {reason}", index=index) from error
     try:
         picture = _open_quietly(io.BytesIO(data))
-    except pil.DecompressionBombError as error:
+    except PILImage.DecompressionBombError as error:
         raise ImageTooLargeError(f"{path}: {error}; scale it down", index=index) from error
-    except pil.UnidentifiedImageError as error:
+    except UnidentifiedImageError as error:
         raise ImageDecodeError(
             f"{path} is in no image format that can be read; "
             "convert it to PNG, JPEG, WebP, GIF, BMP or TIFF",
@@ -102,11 +103,11 @@ def _open_quietly(stream: io.BytesIO) -> Image:
     """Open without Pillow's size warning: the cap that follows is stricter and an error."""
     import warnings
 
-    from PIL import Image as pil
+    from PIL import Image as PILImage
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pil.DecompressionBombWarning)
-        return pil.open(stream)
+        warnings.simplefilter("ignore", PILImage.DecompressionBombWarning)
+        return PILImage.open(stream)
 
 
 def _decode(picture: Image, name: str, index: int | None, limits: ImageLimits) -> Image:
@@ -131,13 +132,13 @@ def _decode(picture: Image, name: str, index: int | None, limits: ImageLimits) -
 
 
 def _to_rgb(picture: Image) -> Image:
-    from PIL import Image as pil
+    from PIL import Image as PILImage
 
     if picture.mode in {"I", "F"} or picture.mode.startswith("I;"):
         picture = _scale_samples(picture)
     if picture.mode in {"LA", "PA", "RGBA", "La", "RGBa"} or "transparency" in picture.info:
         layer = picture.convert("RGBA")
-        picture = pil.new("RGBA", layer.size, "white")
+        picture = PILImage.new("RGBA", layer.size, "white")
         picture.alpha_composite(layer)
     return picture.convert("RGB")
 
@@ -147,19 +148,21 @@ def _scale_samples(picture: Image) -> Image:
 
     Pillow's own conversion clips them to 255, which turns a 16-bit picture white.
     """
-    from PIL import Image as pil
+    from PIL import Image as PILImage
 
     samples = np.asarray(picture, dtype=np.float64)
     finite = np.nan_to_num(samples, nan=0.0, posinf=0.0, neginf=0.0)
     low, high = float(finite.min()), float(finite.max())
-    if picture.mode.startswith("I;16") or (picture.mode == "I" and 0 <= low and high <= 65535):
+    if picture.mode.startswith("I;16") or (picture.mode == "I" and low >= 0 and high <= 65535):
         low, high = 0.0, 65535.0
     elif low >= 0 and high <= 1:
         low, high = 0.0, 1.0
     elif low >= 0 and high <= 255:
         low, high = 0.0, 255.0
     span = high - low or 1.0
-    return pil.fromarray(np.round((finite - low) / span * 255).clip(0, 255).astype(np.uint8), "L")
+    return PILImage.fromarray(
+        np.round((finite - low) / span * 255).clip(0, 255).astype(np.uint8), "L"
+    )
 
 
 def to_pixels(picture: Image, preprocessing: ImagePreprocessing) -> NDArray[np.uint8]:
@@ -172,7 +175,7 @@ def to_pixels(picture: Image, preprocessing: ImagePreprocessing) -> NDArray[np.u
     Returns:
         uint8 (size, size, 3).
     """
-    from PIL import Image as pil
+    from PIL import Image as PILImage
 
     side = preprocessing.size
     target = math.floor(side / preprocessing.crop)
@@ -185,7 +188,7 @@ def to_pixels(picture: Image, preprocessing: ImagePreprocessing) -> NDArray[np.u
         max(side, round((box[2] - box[0]) * scale)),
         max(side, round((box[3] - box[1]) * scale)),
     )
-    resample: Any = pil.Resampling[preprocessing.resample.upper()]
+    resample: Any = PILImage.Resampling[preprocessing.resample.upper()]
     resized = picture.resize(size, resample, box=box)
     left, top = round((size[0] - side) / 2), round((size[1] - side) / 2)
     return np.asarray(resized.crop((left, top, left + side, top + side)), dtype=np.uint8)

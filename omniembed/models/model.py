@@ -64,11 +64,7 @@ class Model:
 
     @cached_property
     def vision(self) -> VisionTower:
-        """The vision tower.
-
-        Raises:
-            ModelError: when the model reads text only.
-        """
+        """The vision tower; a typed error when the model reads text only."""
         preprocessing = self.manifest.image
         if preprocessing is None:
             raise ModelError(

@@ -1,13 +1,19 @@
-"""ONNX Runtime sessions: explicit threads, an arena switch, one shared session a file."""
+"""ONNX Runtime sessions: explicit threads, an arena switch, one shared session a file.
+
+A session works on one thread, and :func:`run_all` keeps several calls going at once. For models
+of this size that is faster than several threads inside each call, which wait for one another
+after every layer (``benchmarks/threads.py``).
+"""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,15 +25,18 @@ if TYPE_CHECKING:
 
 _LOG_ERRORS_ONLY = 3
 
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
+
 
 @dataclass(frozen=True, slots=True)
 class SessionOptions:
     """How ONNX Runtime runs.
 
     Attributes:
-        threads: worker threads of one call; ``None`` for the processors this process may use.
-        memory_arena: keep freed memory for the next call. Faster, but the process stays as large
-            as its largest batch.
+        threads: calls that run at once; ``None`` for the processors this process may use.
+        memory_arena: keep freed memory for the next call; the process then stays as large as
+            its largest batch.
     """
 
     threads: int | None = None
@@ -40,8 +49,8 @@ class SessionOptions:
             )
 
     @property
-    def intra_op_threads(self) -> int:
-        """Number of threads; never 0, which makes ONNX Runtime set affinities of its own."""
+    def workers(self) -> int:
+        """Number of calls that run at once."""
         return self.threads or available_processors()
 
 
@@ -57,7 +66,7 @@ def available_processors() -> int:
         return max(1, os.cpu_count() or 1)
 
 
-_sessions: dict[tuple[Path, int, SessionOptions], InferenceSession] = {}
+_sessions: dict[tuple[Path, int, bool], InferenceSession] = {}
 _lock = threading.Lock()
 
 
@@ -76,7 +85,7 @@ def open_session(path: Path, options: SessionOptions) -> InferenceSession:
     """
     resolved = path.resolve()
     try:
-        key = (resolved, resolved.stat().st_mtime_ns, options)
+        key = (resolved, resolved.stat().st_mtime_ns, options.memory_arena)
     except OSError as error:
         raise ModelError(f"cannot read {path}: {error}") from error
     with _lock:
@@ -89,17 +98,37 @@ def _create(path: Path, options: SessionOptions) -> InferenceSession:
     import onnxruntime
 
     settings = onnxruntime.SessionOptions()
-    settings.intra_op_num_threads = options.intra_op_threads
+    # Never 0, which makes ONNX Runtime set processor affinities of its own.
+    settings.intra_op_num_threads = 1
     settings.inter_op_num_threads = 1
     settings.enable_cpu_mem_arena = options.memory_arena
     settings.enable_mem_pattern = options.memory_arena
     settings.log_severity_level = _LOG_ERRORS_ONLY
     try:
-        return onnxruntime.InferenceSession(
-            str(path), settings, providers=["CPUExecutionProvider"]
-        )
+        return onnxruntime.InferenceSession(str(path), settings, providers=["CPUExecutionProvider"])
     except Exception as error:
         raise ModelError(f"ONNX Runtime cannot load {path}: {error}") from error
+
+
+def run_all(
+    work: Callable[[Batch], Result], batches: Sequence[Batch], options: SessionOptions
+) -> Iterator[tuple[Batch, Result]]:
+    """Run independent batches, several at once.
+
+    Args:
+        work: handles one batch; called from several threads.
+        batches: the batches.
+        options: how many at once.
+
+    Yields:
+        Every batch with its result, in order.
+    """
+    if options.workers == 1 or len(batches) == 1:
+        for batch in batches:
+            yield batch, work(batch)
+        return
+    with ThreadPoolExecutor(min(options.workers, len(batches))) as pool:
+        yield from zip(batches, pool.map(work, batches), strict=True)
 
 
 def run(

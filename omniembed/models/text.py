@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .arrays import AdapterBank, Floats, GateArrays
 from .batching import batches, pad
 from .manifest import Manifest
-from .session import SessionOptions, open_session, run
+from .session import SessionOptions, open_session, run, run_all
 from .tokens import Tokenizer, Tokens
 
 if TYPE_CHECKING:
@@ -63,7 +63,6 @@ class TextTower:
         self._manifest = manifest
         self._options = options
         self._base = AdapterBank.base_only(manifest.lora)
-        self._closed = GateArrays.closed(manifest.gate_dim)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -99,7 +98,7 @@ class TextTower:
             One row a text, in order.
         """
         bank = bank or self._base
-        gate = gate or self._closed
+        gate = gate or GateArrays.closed(self._manifest.gate_dim, len(bank.names))
         rows = len(tokens)
         if experts is None:
             experts = np.zeros((rows, 1), np.int64)
@@ -116,7 +115,7 @@ class TextTower:
             states=np.empty((rows, self._manifest.gate_dim), np.float32),
         )
         steering = {**bank.feeds(), **gate.feeds()}
-        columns = (
+        columns: tuple[NDArray[Any], ...] = (
             output.vectors,
             output.chosen,
             output.weights,
@@ -124,7 +123,8 @@ class TextTower:
             output.confidence,
             output.states,
         )
-        for batch in batches([len(item.ids) + prefix.shape[1] for item in tokens]):
+
+        def encode_batch(batch: list[int]) -> list[NDArray[Any]]:
             ids, mask = pad([tokens[row].ids for row in batch])
             feeds = {
                 "input_ids": ids,
@@ -134,6 +134,12 @@ class TextTower:
                 "weight": weights[batch],
                 **steering,
             }
-            for column, values in zip(columns, run(self._session, _OUTPUTS, feeds), strict=True):
-                column[batch] = values
+            return run(session, _OUTPUTS, feeds)
+
+        lengths = [len(item.ids) + prefix.shape[1] for item in tokens]
+        grouped = batches(lengths, workers=self._options.workers)
+        session = self._session
+        for batch, values in run_all(encode_batch, grouped, self._options):
+            for column, value in zip(columns, values, strict=True):
+                column[batch] = value
         return output

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from .arrays import Floats
 from .manifest import ImagePreprocessing, Manifest
-from .session import SessionOptions, open_session, run
+from .session import SessionOptions, open_session, run, run_all
 
-_BATCH = 16
+_BATCH = 4
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,17 @@ class VisionTower:
         Returns:
             One row a picture, in order.
         """
-        vectors = [np.empty((0, self._dim), np.float32)]
-        features = []
-        for start in range(0, len(pixels), _BATCH):
-            stacked = np.stack(pixels[start : start + _BATCH])
-            trunk = open_session(self._directory / "image.onnx", self._options)
-            state, logits = run(trunk, ("features", "logits"), {"pixels": stacked})
-            head = open_session(self._directory / "image_head.onnx", self._options)
-            feeds = {"features": state, "logits": logits}
-            vectors += run(head, ("vector",), feeds)
-            features.append(state)
-        joined = np.concatenate(features) if features else np.empty((0, 0), np.float32)
-        return ImageOutput(np.concatenate(vectors), joined)
+        if not pixels:
+            return ImageOutput(np.empty((0, self._dim), np.float32), np.empty((0, 0), np.float32))
+        trunk = open_session(self._directory / "image.onnx", self._options)
+        head = open_session(self._directory / "image_head.onnx", self._options)
+
+        def encode_batch(batch: Sequence[NDArray[np.uint8]]) -> tuple[Floats, Floats]:
+            features, logits = run(trunk, ("features", "logits"), {"pixels": np.stack(batch)})
+            (vectors,) = run(head, ("vector",), {"features": features, "logits": logits})
+            return vectors, features
+
+        grouped = [pixels[start : start + _BATCH] for start in range(0, len(pixels), _BATCH)]
+        results = [result for _, result in run_all(encode_batch, grouped, self._options)]
+        vectors, features = zip(*results, strict=True)
+        return ImageOutput(np.concatenate(vectors), np.concatenate(features))
