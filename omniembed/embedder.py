@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,8 @@ from .errors import (
     InputTypeError,
     OmniEmbedError,
     TruncationWarning,
-    UnknownExpertError,
 )
+from .experts import ExpertRegistry
 from .inputs import DocumentInput, as_documents, as_queries
 from .models.arrays import Floats
 from .models.images import load_rgb, to_pixels
@@ -65,10 +66,19 @@ class Embedder:
 
     Args:
         model: the frozen base.
+        experts: the experts that may serve queries; those bundled with the model when omitted.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: Model, experts: ExpertRegistry | None = None) -> None:
         self.model = model
+        self._given_experts = experts
+
+    @cached_property
+    def experts(self) -> ExpertRegistry:
+        """The experts that may serve queries."""
+        if self._given_experts is not None:
+            return self._given_experts
+        return ExpertRegistry(self.model.manifest, self.model.directory / "experts")
 
     @property
     def dim(self) -> int:
@@ -136,15 +146,22 @@ class Embedder:
             InputError: for a query that cannot be embedded, naming its position.
             InputTypeError: for an input of another type.
         """
-        if expert not in ("auto", "base"):
-            raise UnknownExpertError(expert, ["base"])
+        experts = self.experts.state
+        # The gate keeps to the base until experts bring pilots and a calibration.
+        name = "base" if expert == "auto" else expert
+        row, strength = experts.row(name), experts.strength(name)
         parsed = as_queries(queries)
         vectors = np.zeros((len(parsed), self.dim), np.float32)
         tokens = self._query_tokens(parsed)
         if tokens:
-            output = self.model.text.encode(list(tokens.values()))
+            output = self.model.text.encode(
+                list(tokens.values()),
+                experts=np.full((len(tokens), 1), row, np.int64),
+                weights=np.full((len(tokens), 1), strength, np.float32),
+                bank=experts.bank if row else None,
+            )
             vectors[list(tokens)] += output.vectors
-        pictures = [(row, q.image) for row, q in enumerate(parsed) if q.image is not None]
+        pictures = [(at, q.image) for at, q in enumerate(parsed) if q.image is not None]
         failures: dict[int, OmniEmbedError] = {}
         seen = np.zeros_like(vectors)
         self._encode_pictures(pictures, seen, failures)
@@ -152,9 +169,17 @@ class Embedder:
             raise failures[min(failures)]
         # A composed query is the normalised sum of its parts.
         vectors = _unit(vectors + seen)
-        cut = [row in tokens and tokens[row].truncated for row in range(len(parsed))]
+        cut = [at in tokens and tokens[at].truncated for at in range(len(parsed))]
         _warn_truncated(sum(cut), self.model.manifest.max_tokens)
-        routes = [Route(abstained=expert == "auto", truncated=flag) for flag in cut]
+        routes = [
+            Route(
+                # A picture alone passes through no adapter.
+                expert=name if at in tokens else "base",
+                abstained=expert == "auto",
+                truncated=cut[at],
+            )
+            for at in range(len(parsed))
+        ]
         return EncodedQueries(vectors, routes)
 
     def _query_tokens(self, queries: Sequence[Query]) -> dict[int, Tokens]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from .embedder import Embedder
 from .errors import InputError
+from .experts import ExpertRegistry
 from .inputs import DocumentInput, as_query, is_image
 from .models.model import Model
 from .models.session import SessionOptions
@@ -59,6 +60,11 @@ class OmniEmbed:
     def embedder(self) -> Embedder:
         """Vectors without a store."""
         return Embedder(self.model)
+
+    @property
+    def experts(self) -> ExpertRegistry:
+        """The loaded experts: ``list()``, ``add(path)``, ``remove(name)``."""
+        return self.embedder.experts
 
     @cached_property
     def store(self) -> Store:

@@ -1,0 +1,187 @@
+"""Reading an expert pack: card, PEFT adapter and pilots, all checked before anything is used."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import PackError
+from ..models.arrays import Floats
+from ..models.manifest import LoraTarget, Manifest
+from .card import ExpertCard, read_card
+
+MAX_RANK = 256
+MAX_FILE_BYTES = 256_000_000
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_WEIGHTS = "adapter_model.safetensors"
+PILOTS = "pilots.safetensors"
+
+_KEY = re.compile(r"base_model\.model\.(?P<layer>.+)\.lora_(?P<side>[AB])(?:\.default)?\.weight")
+_UNSUPPORTED = ("use_dora", "modules_to_save", "layer_replication", "lora_bias")
+
+
+@dataclass(frozen=True)
+class ExpertPack:
+    """An expert in memory.
+
+    Attributes:
+        card: its description.
+        a: by layer name, float32 (rank, d_in).
+        b: by layer name, float32 (rank, d_out), with PEFT's scaling folded in.
+        pilots: float32 (m, gate_dim), unit norm; m may be 0.
+    """
+
+    card: ExpertCard
+    a: Mapping[str, Floats]
+    b: Mapping[str, Floats]
+    pilots: Floats
+
+    @property
+    def rank(self) -> int:
+        """Largest rank among its layers."""
+        return max(array.shape[0] for array in self.a.values())
+
+
+def load_pack(directory: str | Path, manifest: Manifest) -> ExpertPack:
+    """Read and check a pack.
+
+    Args:
+        directory: with card.json, adapter_config.json, adapter_model.safetensors and, where the
+            gate is to choose the expert, pilots.safetensors.
+        manifest: of the base that the expert is to serve.
+
+    Returns:
+        The expert.
+
+    Raises:
+        PackError: when the pack is incomplete, malformed, or made for another base.
+    """
+    folder = Path(directory)
+    if not folder.is_dir():
+        raise PackError(f"no expert pack {str(directory)!r}: not a directory")
+    card = read_card(folder)
+    if card.base != manifest.fingerprint:
+        raise PackError(
+            f"expert {card.name!r} was trained for base {card.base}, but the model "
+            f"{manifest.name!r} is {manifest.fingerprint}; train it again for this model"
+        )
+    config = _read_config(folder / ADAPTER_CONFIG)
+    tensors = _read_tensors(folder / ADAPTER_WEIGHTS)
+    a, b = _adapter(card.name, config, tensors, manifest.lora)
+    return ExpertPack(card, a, b, _pilots(folder / PILOTS, manifest.gate_dim))
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        config: dict[str, Any] = json.loads(_read(path))
+        kind = config.get("peft_type")
+    except (ValueError, AttributeError, RecursionError) as error:
+        raise PackError(f"{path} is malformed: {error}") from error
+    if kind != "LORA":
+        raise PackError(f"{path} holds a {kind!r} adapter; only LORA can be used")
+    used = [name for name in _UNSUPPORTED if config.get(name)]
+    if config.get("bias", "none") != "none":
+        used.append("bias")
+    if used:
+        raise PackError(f"{path} uses {', '.join(used)}, which the bank cannot express")
+    return config
+
+
+def _read_tensors(path: Path) -> dict[str, Floats]:
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
+    try:
+        tensors: dict[str, Any] = load(_read(path))
+    except (SafetensorError, ValueError, KeyError, TypeError, MemoryError) as error:
+        raise PackError(f"{path} is not a readable safetensors file: {error}") from error
+    result = {}
+    for name, tensor in tensors.items():
+        if tensor.dtype not in (np.float16, np.float32):
+            raise PackError(f"{path}: {name} is {tensor.dtype}; store float16 or float32")
+        if not np.isfinite(tensor).all():
+            raise PackError(f"{path}: {name} holds NaN or infinite values")
+        result[name] = tensor.astype(np.float32)
+    return result
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise PackError(f"{path} is larger than {MAX_FILE_BYTES} bytes")
+        return path.read_bytes()
+    except OSError as error:
+        raise PackError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _adapter(
+    name: str, config: dict[str, Any], tensors: dict[str, Floats], targets: Sequence[LoraTarget]
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    sides: dict[str, dict[str, Floats]] = {"A": {}, "B": {}}
+    for key, tensor in tensors.items():
+        match = _KEY.fullmatch(key)
+        if match is None:
+            raise PackError(f"expert {name!r}: {key!r} is no LoRA weight of PEFT's naming")
+        sides[match["side"]][match["layer"]] = tensor
+    widths = {target.name: target for target in targets}
+    a, b = sides["A"], sides["B"]
+    if not a or a.keys() != b.keys():
+        raise PackError(f"expert {name!r}: every layer needs a lora_A and a lora_B weight")
+    unknown = sorted(a.keys() - widths.keys())
+    if unknown:
+        raise PackError(
+            f"expert {name!r} changes layer {unknown[0]!r}, which the base keeps frozen; "
+            f"its adapters may change: {', '.join(sorted(widths))}"
+        )
+    for layer in a:
+        _check_shapes(name, layer, a[layer], b[layer], widths[layer])
+        b[layer] = np.ascontiguousarray(b[layer].T) * np.float32(
+            _scaling(config, a[layer].shape[0])
+        )
+    return a, b
+
+
+def _check_shapes(name: str, layer: str, a: Floats, b: Floats, target: LoraTarget) -> None:
+    if a.ndim != 2 or b.ndim != 2 or not 1 <= a.shape[0] <= MAX_RANK:
+        raise PackError(
+            f"expert {name!r}, {layer}: weights must be matrices of rank 1 to {MAX_RANK}, "
+            f"not {a.shape} and {b.shape}"
+        )
+    wanted = (a.shape[0], target.d_in), (target.d_out, a.shape[0])
+    if (a.shape, b.shape) != wanted:
+        raise PackError(
+            f"expert {name!r}, {layer}: shapes {a.shape} and {b.shape} do not fit the base, "
+            f"which needs {wanted[0]} and {wanted[1]}"
+        )
+
+
+def _scaling(config: dict[str, Any], rank: int) -> float:
+    """Compute PEFT's factor on an adapter: alpha / r, or alpha / sqrt(r) for rsLoRA."""
+    try:
+        alpha = float(config["lora_alpha"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise PackError(f"{ADAPTER_CONFIG} has no usable lora_alpha: {error}") from error
+    factor = alpha / (math.sqrt(rank) if config.get("use_rslora") else rank)
+    if not math.isfinite(factor) or config.get("rank_pattern") or config.get("alpha_pattern"):
+        raise PackError(f"{ADAPTER_CONFIG}: give one finite lora_alpha and one rank for all layers")
+    return factor
+
+
+def _pilots(path: Path, width: int) -> Floats:
+    if not path.exists():
+        return np.empty((0, width), np.float32)
+    pilots = _read_tensors(path).get("pilots")
+    if pilots is None or pilots.ndim != 2 or pilots.shape[1] != width:
+        found = "no such tensor" if pilots is None else f"shape {pilots.shape}"
+        raise PackError(f"{path}: 'pilots' must be float32 (m, {width}); found {found}")
+    norm = np.linalg.norm(pilots, axis=1, keepdims=True)
+    if (norm < 1e-6).any():
+        raise PackError(f"{path}: a pilot is zero")
+    return np.asarray(pilots / norm, dtype=np.float32)
