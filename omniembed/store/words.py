@@ -10,7 +10,8 @@ from .tags import clean
 MAX_QUERY_WORDS = 256
 """Distinct words of a query that are searched for; the rest of a longer text is left out."""
 
-_IDENTIFIER = re.compile(r"[^\W_]*[a-z0-9][A-Z][^\W_]*")
+_WORD = re.compile(r"[^\W_]+")
+_LONGEST_IDENTIFIER = 64
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -45,4 +46,5 @@ def query_words(text: str) -> str:
 
 
 def _parts(text: str) -> list[str]:
-    return [_HUMP.sub(" ", match.group()) for match in _IDENTIFIER.finditer(text)]
+    words = dict.fromkeys(word for word in _WORD.findall(text) if len(word) <= _LONGEST_IDENTIFIER)
+    return [parts for word in words if (parts := _HUMP.sub(" ", word)) != word]
