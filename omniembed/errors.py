@@ -86,6 +86,10 @@ class SourceNotFoundError(IngestError, FileNotFoundError):
     """A path or glob to index matches nothing."""
 
 
+class UnsupportedFileError(IngestError):
+    """A file is in no format that is read; indexing passes over it and says so."""
+
+
 class ExportError(OmniEmbedError):
     """A backbone cannot be exported, or the exported model fails its parity check."""
 

@@ -19,7 +19,14 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import EmptyInputError, IngestError, InputError, OmniEmbedError, StoreError
+from .errors import (
+    EmptyInputError,
+    IngestError,
+    InputError,
+    OmniEmbedError,
+    StoreError,
+    UnsupportedFileError,
+)
 from .store import Row, check_document, check_vector, clean, content_hash
 from .types import Document, Failure, IndexReport
 
@@ -34,6 +41,9 @@ BATCH = 256
 """Documents that are embedded and committed together; what a kill can cost."""
 
 _FIRST_MAINTENANCE = 64  # commits
+
+_PASSED_OVER = (EmptyInputError, UnsupportedFileError)
+"""Errors that say there is nothing to index, rather than that something went wrong."""
 
 _TAKEN = "id {!r} is taken by another document of this run; ids must be unique in a store"
 
@@ -220,14 +230,14 @@ class _Run:
     def _give_up(self, uri: str, error: OmniEmbedError) -> None:
         """Report a source without documents; what was stored of it goes only if it is empty."""
         self._seen.add(uri)
-        if isinstance(error, EmptyInputError):
+        if isinstance(error, _PASSED_OVER):
             self._emptied.append(uri)
         else:
             self._unreadable.add(uri.rstrip("/\\"))
         self._fail(uri, error)
 
     def _fail(self, place: str, error: OmniEmbedError) -> None:
-        reports = self._skipped if isinstance(error, EmptyInputError) else self._failed
+        reports = self._skipped if isinstance(error, _PASSED_OVER) else self._failed
         reports.append(Failure(place, error))
 
     def _queue(self, uri: str, digest: str, documents: Sequence[Document]) -> None:

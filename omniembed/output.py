@@ -96,11 +96,11 @@ def print_hits(hits: Sequence[Hit], *, as_json: bool, title: str | None = None) 
     if not hits:
         out.print("nothing found")
         return
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("score", justify="right")
-    table.add_column("kind")
-    table.add_column("location", overflow="fold")
-    table.add_column("content", no_wrap=True, overflow="ellipsis")
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, expand=True)
+    table.add_column("score", justify="right", no_wrap=True)
+    table.add_column("kind", no_wrap=True)
+    table.add_column("location", ratio=2, overflow="fold")
+    table.add_column("content", ratio=3, no_wrap=True, overflow="ellipsis")
     for hit in hits:
         document = hit.document
         table.add_row(

@@ -19,4 +19,4 @@ def sample_directory() -> Path:
     Returns:
         A folder with notes, code, images and tool descriptions.
     """
-    return Path(__file__).parent / "data" / "sample"
+    return Path(__file__).resolve().parent / "data" / "sample"

@@ -1,0 +1,128 @@
+"""From what a user points at to sources."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from ..errors import IngestError, InputTypeError, SourceNotFoundError
+from ..types import Document, Failure
+from .options import IngestOptions
+from .readers import read_file, settings_key
+from .records import record_sources, table_rows
+from .source import Scan, Source, file_digest
+from .walk import walk
+
+
+def scan(source: object, options: IngestOptions = IngestOptions()) -> Scan:
+    """Find out what there is to index.
+
+    Args:
+        source: a path or a glob (str or ``Path``), an iterable of records, a pandas ``DataFrame``,
+            or an Arrow table.
+        options: what to read, and how to cut it.
+
+    Returns:
+        The scan.
+
+    Raises:
+        SourceNotFoundError: when a path or glob matches nothing.
+        InputTypeError: when the source is of another type.
+    """
+    if isinstance(source, (str, Path)):
+        return _scan_path(source, options)
+    rows = table_rows(source)
+    if rows is not None:
+        return Scan(record_sources(rows), None, _length(source))
+    if isinstance(source, (Document, Mapping)) or callable(source):
+        return Scan(record_sources([source]), None, 1)
+    if isinstance(source, Iterable) and not isinstance(source, (bytes, bytearray)):
+        return Scan(record_sources(source), None, _length(source))
+    raise InputTypeError(
+        f"cannot index a {type(source).__name__}; give a path, a glob, records "
+        "(Document, dict, callable), a pandas DataFrame or an Arrow table"
+    )
+
+
+def _scan_path(source: str | Path, options: IngestOptions) -> Scan:
+    text = os.path.expanduser(str(source))
+    if not text.strip():
+        raise SourceNotFoundError("the path to index is empty; give a file, a folder or a glob")
+    path = Path(os.path.abspath(text))
+    if path.is_dir():
+        found = list(walk(path, options))
+        prefix = path.as_posix().rstrip("/") + "/"
+        return Scan(_sources(found, options), lambda uri: uri.startswith(prefix), len(found))
+    if path.exists():
+        return Scan(_sources([path], options), None, 1)
+    if glob.has_magic(text):
+        return _scan_glob(text, options)
+    raise SourceNotFoundError(f"nothing to index at {str(source)!r}: no such file or folder")
+
+
+def _scan_glob(pattern: str, options: IngestOptions) -> Scan:
+    absolute = os.path.abspath(pattern)
+    root = Path(glob.escape(os.sep)) if os.sep == absolute else _fixed_part(absolute)
+    matched = {Path(name) for name in glob.glob(absolute, recursive=True)}
+    files: list[Path | Failure] = [
+        item
+        for item in walk(root, options)
+        if isinstance(item, Failure) or item in matched or not matched.isdisjoint(item.parents)
+    ]
+    # A file that the pattern names in full is wanted even where git ignores it.
+    if not any(isinstance(item, Path) for item in files):
+        raise SourceNotFoundError(f"nothing to index: no file matches {pattern!r}")
+    return Scan(_sources(files, options), _matches(absolute), len(files))
+
+
+def _fixed_part(pattern: str) -> Path:
+    """Return the folder above a pattern's first wildcard."""
+    parts = Path(pattern).parts
+    fixed = next(index for index, part in enumerate(parts) if glob.has_magic(part))
+    return Path(*parts[:fixed])
+
+
+def _matches(pattern: str) -> Callable[[str], bool]:
+    """Tell for a stored uri whether the pattern covers it, whether or not the file exists."""
+    import re
+
+    expression = re.compile(_translate(Path(pattern).as_posix()) + r"(/.*)?")
+    return lambda uri: expression.fullmatch(uri) is not None
+
+
+def _translate(pattern: str) -> str:
+    """Translate a glob to a regular expression in which ``*`` stops at ``/``."""
+    import fnmatch
+
+    parts = []
+    for part in pattern.split("/"):
+        if part == "**":
+            parts.append("(?:[^/]+/)*")
+        else:
+            inner = fnmatch.translate(part).replace(".*", "[^/]*")
+            parts.append(inner + "/")
+    return "".join(parts).rstrip("/")
+
+
+def _sources(found: Iterable[Path | Failure], options: IngestOptions) -> Iterator[Source | Failure]:
+    for item in found:
+        if isinstance(item, Failure):
+            yield item
+            continue
+        try:
+            digest = file_digest(item, settings_key(item, options))
+        except OSError as error:
+            reason = IngestError(f"cannot read {item}: {error.strerror or error}")
+            yield Failure(item.as_posix(), reason)
+            continue
+        yield Source(item.as_posix(), digest, _reader(item, options))
+
+
+def _reader(path: Path, options: IngestOptions) -> Callable[[], list[Document]]:
+    return lambda: read_file(path, options)
+
+
+def _length(source: object) -> int | None:
+    return len(source) if hasattr(source, "__len__") else None
