@@ -1,0 +1,140 @@
+"""LoRA adapters on the layers above the gate, in PEFT's own format."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+from peft import LoraConfig, PeftModel, get_peft_model, get_peft_model_state_dict
+from peft import set_peft_model_state_dict as load_state
+from peft.tuners.lora import LoraLayer
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from ...errors import PackError
+from .tower import TorchTower
+
+WEIGHTS = "adapter_model.safetensors"
+_ADAPTER = "default"
+
+
+@dataclass(frozen=True)
+class LoraSettings:
+    """Shape of an adapter.
+
+    Attributes:
+        targets: dotted paths of the linear layers that carry it.
+        rank: width of the low-rank update.
+        alpha: the update is multiplied by ``alpha / rank``.
+    """
+
+    targets: tuple[str, ...]
+    rank: int = 16
+    alpha: int = 32
+
+
+class Adapter:
+    """A trainable adapter on a tower. The tower carries it from here on.
+
+    Args:
+        tower: the frozen base.
+        settings: shape of the adapter.
+        seed: of the initial weights.
+        start: folder of an adapter of the same shape to begin with.
+    """
+
+    def __init__(
+        self, tower: TorchTower, settings: LoraSettings, *, seed: int = 0, start: Path | None = None
+    ) -> None:
+        config = LoraConfig(
+            r=settings.rank,
+            lora_alpha=settings.alpha,
+            target_modules=list(settings.targets),
+            lora_dropout=0.0,
+            bias="none",
+            inference_mode=False,
+        )
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.model = cast("PeftModel", get_peft_model(cast("Any", tower.bert), config))
+        self.model.eval()  # no dropout: neither the base nor the adapter has any in training
+        self._strength = settings.alpha / settings.rank
+        if start is not None:
+            self.load(start)
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        """The trainable weights."""
+        return [value for value in self.model.parameters() if value.requires_grad]
+
+    def scale(self, factor: float) -> None:
+        """Set the strength of the adapter; 1 is full, 0 the bare base.
+
+        Args:
+            factor: share of the trained update.
+        """
+        for module in self.model.modules():
+            if isinstance(module, LoraLayer):
+                module.scaling[_ADAPTER] = self._strength * factor
+
+    def state(self) -> dict[str, Tensor]:
+        """Copy the weights, under PEFT's names."""
+        state = get_peft_model_state_dict(self.model)
+        return {name: value.detach().clone() for name, value in state.items()}
+
+    def load_state(self, state: Mapping[str, Tensor]) -> None:
+        """Replace the weights.
+
+        Args:
+            state: tensors as :meth:`state` gives them, of any float type.
+
+        Raises:
+            PackError: when a tensor is missing or of another shape.
+        """
+        own = self.state()
+        shapes = {name: tuple(value.shape) for name, value in own.items()}
+        if shapes != {name: tuple(value.shape) for name, value in state.items()}:
+            raise PackError("the adapter to start from has other layers or another rank")
+        load_state(self.model, {name: value.float() for name, value in state.items()})
+
+    def load(self, folder: Path) -> None:
+        """Replace the weights by those of a saved adapter of the same shape.
+
+        Args:
+            folder: as :meth:`save` writes it.
+        """
+        self.load_state(load_file(folder / WEIGHTS))
+
+    def remove(self, tower: TorchTower) -> None:
+        """Take the adapter off its tower.
+
+        Args:
+            tower: the one it was made on.
+        """
+        tower.bert = cast("Any", self.model.unload()).requires_grad_(False)
+
+    def save(self, folder: Path) -> None:
+        """Write ``adapter_config.json`` and ``adapter_model.safetensors``, in half precision.
+
+        Args:
+            folder: made when missing.
+        """
+        self.model.save_pretrained(str(folder), safe_serialization=True)
+        (folder / "README.md").unlink(missing_ok=True)
+        half = {name: value.half().contiguous() for name, value in self.state().items()}
+        save_file(half, folder / WEIGHTS, metadata={"format": "pt"})
+
+
+def upper_targets(names: Sequence[str], lower_layers: int) -> tuple[str, ...]:
+    """Keep the linear layers above the gate.
+
+    Args:
+        names: dotted paths, ``encoder.layer.<n>.…``.
+        lower_layers: number of layers below the gate.
+
+    Returns:
+        The paths whose layer number is at least ``lower_layers``.
+    """
+    return tuple(name for name in names if int(name.split(".")[2]) >= lower_layers)

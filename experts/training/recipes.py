@@ -1,0 +1,92 @@
+"""The recipes of the shipped experts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .loop import TrainConfig
+
+TEXT = ("scifact", "medquad", "pubmedqa", "openstax_text")
+CODE = ("pydoc_mined", "conala", "mbpp", "nl2bash", "tldr_cmd", "wikisql")
+TOOL = ("metatool", "tldr_tool", "sealtools", "apibench")
+INTENT = ("clinc150", "banking77")
+
+FOREIGN = (*TEXT, *CODE, *TOOL)
+"""Sets whose documents form the mixed pool."""
+
+TEXT_GUARD = ("obliqa/dev", "climate_fever_sent/dev", "wikiqa/dev", "cranfield/dev")
+CODE_GUARD = ("cosqa/dev", "text2sql_templates/dev")
+TOOL_GUARD = ("toollens/dev",)
+
+UNSEEN_SHARE = {"metatool": 0.12, "apibench": 0.1}
+"""Share of documents held out of training where dev shares its documents with train."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one shipped expert is made.
+
+    Attributes:
+        name: name of the expert.
+        sets: training sets and how often each is drawn, beside its size.
+        start: expert to begin with; empty for the bare base.
+        config: settings of the run.
+        scales: strengths to choose from on dev.
+        guard: splits out of domain that the choice of the strength also looks at.
+    """
+
+    name: str
+    sets: dict[str, float]
+    start: str = ""
+    config: TrainConfig = field(default_factory=TrainConfig)
+    scales: tuple[float, ...] = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+    guard: tuple[str, ...] = ()
+
+
+def _equal(*names: str) -> dict[str, float]:
+    return dict.fromkeys(names, 1.0)
+
+
+_FAMILY = TrainConfig(steps=300, learning_rate=2e-4, eval_every=50)
+
+RECIPES = {
+    recipe.name: recipe
+    for recipe in (
+        Recipe(
+            "general",
+            {**_equal(*TEXT, *CODE, *TOOL, *INTENT), "wikisql": 0.5, **dict.fromkeys(INTENT, 0.4)},
+            config=TrainConfig(steps=1200, eval_every=200),
+            guard=(*TEXT_GUARD, *CODE_GUARD, *TOOL_GUARD),
+        ),
+        Recipe(
+            "text",
+            {**_equal(*TEXT), "scifact": 2.0, "pubmedqa": 2.0},
+            start="general",
+            config=_FAMILY,
+            guard=TEXT_GUARD,
+        ),
+        Recipe(
+            "code",
+            {**_equal(*CODE), "wikisql": 0.5},
+            start="general",
+            config=_FAMILY,
+            guard=CODE_GUARD,
+        ),
+        Recipe("tool", _equal(*TOOL), start="general", config=_FAMILY, guard=TOOL_GUARD),
+    )
+}
+
+TESTS = (
+    *(f"{name}/test" for name in (*TEXT, *CODE, *TOOL, *INTENT)),
+    "openstax_text/test_ood",
+    *(f"{name}/test" for name in ("obliqa", "climate_fever_sent", "wikiqa")),
+    *(f"{name}/test" for name in ("cranfield", "cacm", "med")),
+    "cosqa/test",
+    "text2sql_templates/test_ood",
+    "metatool/test_unseen",
+    "metatool/test_multi",
+    "bfcl/test_live",
+    "toollens/test",
+    "sealtools/test_ood",
+)
+"""Splits that are reported; nothing is chosen by them."""

@@ -1,0 +1,186 @@
+"""What one set contributes to a training run: queries, vectors, and what is held back."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import InputError
+from ...models.arrays import Floats
+from .data import TRAIN, Collection, LabelledQueries
+from .negatives import Rows
+from .tower import QueryStates, TorchTower, query_states
+from .vectors import VectorCache
+
+GATE_SHARE = 0.1
+"""Share of the training queries that no expert sees; the gate learns from them."""
+
+DEV = "dev"
+UNSEEN = "unseen"
+
+_SEEN_POOL = 0.3
+"""From this share of documents with training queries on, only those serve as negatives."""
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The training queries of a set, divided.
+
+    Attributes:
+        train: what the expert learns from.
+        gate: kept for the gate.
+        unseen: queries for documents that occur in neither of the others.
+    """
+
+    train: LabelledQueries
+    gate: LabelledQueries
+    unseen: LabelledQueries
+
+
+@dataclass(frozen=True)
+class EncodedQueries:
+    """Labelled queries with their frozen states.
+
+    Attributes:
+        labels: the queries.
+        states: the same, after the lower half of the tower.
+    """
+
+    labels: LabelledQueries
+    states: QueryStates
+
+
+@dataclass(frozen=True)
+class Task:
+    """One set, ready for training.
+
+    Attributes:
+        name: name of the set.
+        kind: kind of most of its documents.
+        documents: float32 (m, dim), unit norm.
+        eligible: rows of the documents that may serve as negatives.
+        train: what the expert learns from.
+        dev: what it is judged by, by name.
+        weight: how often it is drawn, beside its size.
+    """
+
+    name: str
+    kind: str
+    documents: Floats
+    eligible: Rows
+    train: EncodedQueries
+    dev: Mapping[str, EncodedQueries]
+    weight: float = 1.0
+
+
+def partition(collection: Collection, *, gate_share: float, unseen_share: float) -> Partition:
+    """Divide the training queries of a set, by hashes only.
+
+    Args:
+        collection: has a split ``train``.
+        gate_share: share of queries kept for the gate. The same wording falls on the same side
+            in every set.
+        unseen_share: share of documents held out, with all their queries.
+
+    Returns:
+        The three parts.
+
+    Raises:
+        InputError: when the set has no training queries.
+    """
+    labels = collection.splits.get(TRAIN)
+    if not labels:
+        raise InputError(f"set {collection.name!r} has no training queries")
+    hidden = {
+        row
+        for row, document in enumerate(collection.documents)
+        if _share(f"{collection.name}\0{document.id or document.content}") < unseen_share
+    }
+    parts: dict[str, list[int]] = {"train": [], "gate": [], "unseen": []}
+    for row, (text, relevant) in enumerate(zip(labels.texts, labels.relevant, strict=True)):
+        if hidden.intersection(relevant):
+            parts["unseen"].append(row)
+        else:
+            parts["gate" if in_gate_slice(text, gate_share) else "train"].append(row)
+    return Partition(*(labels.select(rows) for rows in parts.values()))
+
+
+def in_gate_slice(text: str, share: float = GATE_SHARE) -> bool:
+    """Tell whether a training query is kept for the gate.
+
+    Args:
+        text: the query; case, spacing and punctuation do not count.
+        share: share of queries to keep.
+
+    Returns:
+        True for the queries that no expert may train on.
+    """
+    return _share(" ".join(re.findall(r"\w+", text.casefold()))) < share
+
+
+def build_task(
+    collection: Collection,
+    part: Partition,
+    tower: TorchTower,
+    cache: VectorCache,
+    *,
+    states: Path,
+    dev_queries: int,
+    weight: float = 1.0,
+) -> Task:
+    """Encode a set with the frozen base.
+
+    Args:
+        collection: the set.
+        part: its training queries, divided.
+        tower: without an adapter.
+        cache: of document vectors.
+        states: folder of cached query states.
+        dev_queries: at most this many queries of each dev split are looked at.
+        weight: how often the set is drawn, beside its size.
+
+    Returns:
+        The task.
+    """
+    hidden = {row for relevant in part.unseen.relevant for row in relevant}
+    seen = {row for relevant in part.train.relevant for row in relevant}
+    given = {row for rows in part.train.negatives for row in rows}
+    if len(seen) >= _SEEN_POOL * len(collection.documents):
+        # A document that only ever serves as a negative would be pushed away from all queries.
+        eligible = (seen | given) - hidden
+    else:
+        eligible = set(range(len(collection.documents))) - hidden
+    dev = {name: labels for name, labels in ((UNSEEN, part.unseen),) if len(labels)}
+    if DEV in collection.splits:
+        dev[DEV] = collection.splits[DEV]
+    kinds = Counter(document.kind.value for document in collection.documents)
+    return Task(
+        name=collection.name,
+        kind=kinds.most_common(1)[0][0],
+        documents=cache.vectors(collection.documents),
+        eligible=np.array(sorted(eligible), np.int64),
+        train=_encode(part.train, tower, states),
+        dev={name: _encode(_sample(one, dev_queries), tower, states) for name, one in dev.items()},
+        weight=weight,
+    )
+
+
+def _encode(labels: LabelledQueries, tower: TorchTower, folder: Path) -> EncodedQueries:
+    return EncodedQueries(labels, query_states(tower, labels.texts, folder))
+
+
+def _sample(labels: LabelledQueries, count: int) -> LabelledQueries:
+    order: Sequence[int] = sorted(range(len(labels)), key=lambda row: _share(labels.texts[row]))
+    return labels.select(sorted(order[:count]))
+
+
+def _share(text: str) -> float:
+    """Map a text to a number in [0, 1) that depends on nothing else."""
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64
