@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from ..errors import IngestError, InputTypeError, SourceNotFoundError
@@ -64,14 +65,13 @@ def _scan_path(source: str | Path, options: IngestOptions) -> Scan:
 
 def _scan_glob(pattern: str, options: IngestOptions) -> Scan:
     absolute = os.path.abspath(pattern)
-    root = Path(glob.escape(os.sep)) if os.sep == absolute else _fixed_part(absolute)
+    root = _fixed_part(absolute)
     matched = {Path(name) for name in glob.glob(absolute, recursive=True)}
     files: list[Path | Failure] = [
         item
         for item in walk(root, options)
         if isinstance(item, Failure) or item in matched or not matched.isdisjoint(item.parents)
     ]
-    # A file that the pattern names in full is wanted even where git ignores it.
     if not any(isinstance(item, Path) for item in files):
         raise SourceNotFoundError(f"nothing to index: no file matches {pattern!r}")
     return Scan(_sources(files, options), _matches(absolute), len(files))
@@ -86,24 +86,17 @@ def _fixed_part(pattern: str) -> Path:
 
 def _matches(pattern: str) -> Callable[[str], bool]:
     """Tell for a stored uri whether the pattern covers it, whether or not the file exists."""
-    import re
-
-    expression = re.compile(_translate(Path(pattern).as_posix()) + r"(/.*)?")
-    return lambda uri: expression.fullmatch(uri) is not None
+    wanted = Path(pattern).parts
+    return lambda uri: _covers(Path(uri).parts, wanted)
 
 
-def _translate(pattern: str) -> str:
-    """Translate a glob to a regular expression in which ``*`` stops at ``/``."""
-    import fnmatch
-
-    parts = []
-    for part in pattern.split("/"):
-        if part == "**":
-            parts.append("(?:[^/]+/)*")
-        else:
-            inner = fnmatch.translate(part).replace(".*", "[^/]*")
-            parts.append(inner + "/")
-    return "".join(parts).rstrip("/")
+def _covers(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Match part by part; a pattern that matches a folder covers what lies in it."""
+    if not pattern:
+        return True
+    if pattern[0] == "**":
+        return any(_covers(parts[start:], pattern[1:]) for start in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _covers(parts[1:], pattern[1:])
 
 
 def _sources(found: Iterable[Path | Failure], options: IngestOptions) -> Iterator[Source | Failure]:

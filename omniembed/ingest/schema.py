@@ -8,6 +8,7 @@ from typing import Any
 _DEEPEST = 4
 _MOST_LINES = 60
 _MOST_VALUES = 12
+_SURFACE = ("type", "description", "enum")
 
 
 def resolve(node: Any, root: Mapping[str, Any]) -> Any:
@@ -18,8 +19,9 @@ def resolve(node: Any, root: Mapping[str, Any]) -> Any:
         root: the document.
 
     Returns:
-        The node without references at its surface and in its properties. A reference to itself,
-        to another file or to nothing stays as an empty mapping; nothing is ever fetched.
+        The node without references at its surface and in its properties. Of a reference to
+        itself only the type and description are kept; one to another file or to nothing becomes
+        an empty mapping, and nothing is ever fetched.
     """
     return _resolve(node, root, frozenset(), _DEEPEST)
 
@@ -29,9 +31,10 @@ def _resolve(node: Any, root: Mapping[str, Any], seen: frozenset[str], depth: in
         return node
     reference = node.get("$ref")
     if isinstance(reference, str):
+        target = _lookup(reference, root)
         if reference in seen or depth <= 0:
-            return {}
-        return _resolve(_lookup(reference, root), root, seen | {reference}, depth - 1)
+            return {key: target[key] for key in _SURFACE if key in target}
+        return _resolve(target, root, seen | {reference}, depth - 1)
     merged = dict(node)
     for part in node.get("allOf", ()) if isinstance(node.get("allOf"), list) else ():
         inner = _resolve(part, root, seen, depth - 1) if depth > 0 else {}
@@ -48,14 +51,14 @@ def _resolve(node: Any, root: Mapping[str, Any], seen: frozenset[str], depth: in
     return merged
 
 
-def _lookup(reference: str, root: Mapping[str, Any]) -> Any:
+def _lookup(reference: str, root: Mapping[str, Any]) -> Mapping[str, Any]:
     if not reference.startswith("#/"):
         return {}
     node: Any = root
     for step in reference[2:].split("/"):
         step = step.replace("~1", "/").replace("~0", "~")
         node = node.get(step) if isinstance(node, Mapping) else None
-    return node if node is not None else {}
+    return node if isinstance(node, Mapping) else {}
 
 
 def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
