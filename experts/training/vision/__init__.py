@@ -1,0 +1,1 @@
+"""Training of the image side: projection of the vision tower, composed queries."""
