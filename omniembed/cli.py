@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
+from json import loads
 from pathlib import Path
 from typing import Annotated
 
@@ -90,7 +91,10 @@ def search(
     ] = None,
     where: Annotated[
         list[str] | None,
-        typer.Option("--where", help="FIELD=VALUE, such as language=python; repeat to narrow."),
+        typer.Option(
+            "--where",
+            help="FIELD=VALUE, such as language=python or metadata.year=2024; repeat to narrow.",
+        ),
     ] = None,
     expert: Annotated[str, typer.Option("--expert", help="auto, base or an expert.")] = "auto",
     hybrid: Annotated[
@@ -157,8 +161,18 @@ def _conditions(pairs: list[str]) -> dict[str, object] | None:
             raise InputError(f"--where takes FIELD=VALUE, not {pair!r}")
         if field in conditions:
             raise InputError(f"--where names {field!r} twice; no document could match both")
-        conditions[field] = int(value) if field.endswith("_line") and value.isdigit() else value
+        conditions[field] = _value(field, value)
     return conditions or None
+
+
+def _value(field: str, value: str) -> object:
+    """Read a filter's value: numbers and booleans where the field may hold them."""
+    if field.startswith("metadata.") or field in {"start_line", "end_line"}:
+        try:
+            return loads(value)
+        except ValueError:
+            return value
+    return value
 
 
 @contextmanager

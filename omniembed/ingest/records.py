@@ -37,8 +37,7 @@ def record_sources(records: Iterable[object]) -> Iterator[Source | Failure]:
             yield Failure(f"record {index}", error)
             continue
         identifier = document.id or digest
-        uri = document.uri or identifier
-        yield Source(identifier, digest, _reader(replace(document, id=identifier, uri=uri)))
+        yield Source(identifier, digest, _reader(replace(document, id=identifier)))
 
 
 def as_record(record: object) -> Document:
