@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-TOKEN_BUDGET = 1024
+TOKEN_BUDGET = 512
 """Padded tokens a batch: what one thread works through without leaving its cache."""
 
 _SMALLEST_SHARE = 128
