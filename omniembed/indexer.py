@@ -159,6 +159,19 @@ class _Part:
             == (self.content, source.digest, self.position, source.parts)
         )
 
+    def row(self, vector: NDArray[np.float32]) -> Row:
+        """Return what is written to the store."""
+        source = self.source
+        return Row(
+            self.document,
+            vector,
+            source=source.uri,
+            digest=source.digest,
+            parts=source.parts,
+            part=self.position,
+            content=self.content,
+        )
+
 
 class _Run:
     """One indexing run."""
@@ -167,7 +180,7 @@ class _Run:
         self._store = store
         self._encoder = encoder
         self._known: dict[str, SourceState] = store.sources()
-        self._seen: set[str] = set()
+        self._seen: dict[str, str] = {}  # digests
         self._unchanged: set[str] = set()
         self._unreadable: set[str] = set()
         self._emptied: list[str] = []
@@ -192,9 +205,9 @@ class _Run:
             self._give_up(uri, item.error)
             return
         if uri in self._seen:
-            self._fail(uri, IngestError(f"{uri} is listed twice; the first one was indexed"))
+            self._repeated(uri, item.digest)
             return
-        self._seen.add(uri)
+        self._seen[uri] = item.digest
         state = self._known.get(uri)
         if state is not None and state.complete and state.digest == item.digest:
             self._unchanged.add(uri)
@@ -209,6 +222,14 @@ class _Run:
             self._give_up(uri, IngestError(reason))
         else:
             self._queue(uri, item.digest, documents)
+
+    def _repeated(self, uri: str, digest: str) -> None:
+        """Report a source that is listed again; a copy of the first does no harm."""
+        if digest == self._seen[uri]:
+            error = IngestError(f"{uri} is listed twice, with the same content")
+            self._skipped.append(Failure(uri, error))
+        else:
+            self._fail(uri, IngestError(f"{uri} is listed twice; the first one was indexed"))
 
     def finish(self, scope: Callable[[str], bool] | None) -> None:
         """Write the rest, remove what vanished, and look after the table."""
@@ -229,7 +250,7 @@ class _Run:
 
     def _give_up(self, uri: str, error: OmniEmbedError) -> None:
         """Report a source without documents; what was stored of it goes only if it is empty."""
-        self._seen.add(uri)
+        self._seen.setdefault(uri, "")
         if isinstance(error, _PASSED_OVER):
             self._emptied.append(uri)
         else:
@@ -272,7 +293,6 @@ class _Run:
         batch, self._line = self._line[:BATCH], self._line[BATCH:]
         self._look_up(batch)
         owners = self._owners(batch)
-        batch_sources = {id(part.source): part.source for part in batch}.values()
         parts = [part for part in batch if self._may_take(part, owners)]
         vectors = self._vectors(parts)
         rows, counts = [], Counter[str]()
@@ -282,10 +302,11 @@ class _Run:
                 continue
             counts[_outcome(part, owners)] += 1
             if not part.is_current:
-                rows.append(_row(part, vector))
+                rows.append(part.row(vector))
         for part in batch:
             part.source.waiting -= 1
-        outdated = [name for source in batch_sources for name in self._outdated(source)]
+        sources = {part.source.uri: part.source for part in batch}
+        outdated = [name for source in sources.values() for name in self._outdated(source)]
         if rows or outdated:
             self._store.upsert(rows, remove=outdated)
             self._commits += 1
@@ -361,12 +382,8 @@ class _Run:
         try:
             self._store.optimize()
         except StoreError as error:
-            warnings.warn(
-                f"all documents are safe, but maintenance failed: {error}; search gets slower "
-                "and the store larger until store.optimize() succeeds",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            message = f"all documents are safe, but maintenance failed, run it again: {error}"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
 
 
 def _outcome(part: _Part, owners: Mapping[str, str]) -> str:
@@ -374,19 +391,6 @@ def _outcome(part: _Part, owners: Mapping[str, str]) -> str:
     if part.content in part.source.vectors:
         return "unchanged"
     return "added" if part.previous is None and part.document.id not in owners else "updated"
-
-
-def _row(part: _Part, vector: NDArray[np.float32]) -> Row:
-    source = part.source
-    return Row(
-        part.document,
-        vector,
-        source=source.uri,
-        digest=source.digest,
-        parts=source.parts,
-        part=part.position,
-        content=part.content,
-    )
 
 
 def _folders(uri: str) -> Iterator[str]:

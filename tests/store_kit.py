@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from omniembed.errors import EmptyInputError, OmniEmbedError
+from omniembed.ingest import Scan, Source
 from omniembed.store import IndexPolicy, Row, Store
 from omniembed.types import Document, Failure
 
@@ -58,18 +59,14 @@ class BagOfWords:
         return Encoded(stacked, kept, failures)
 
 
-@dataclass
-class Source:
-    uri: str
-    digest: str
-    read: Callable[[], list[Document]]
+def scan_of(
+    sources: Iterable[Source | Failure], scope: Callable[[str], bool] | None = None
+) -> Scan:
+    return Scan(sources, scope, None)
 
 
-@dataclass
-class Scan:
-    sources: Iterable[Source | Failure]
-    scope: Callable[[str], bool] | None = None
-    total: int | None = None
+def everything(uri: str) -> bool:
+    return True
 
 
 def open_store(uri: str | Path, policy: IndexPolicy | None = None) -> Store:

@@ -240,7 +240,7 @@ def test_another_base_is_refused_for_reads_and_writes(tmp_path: Path) -> None:
     wide = Store(tmp_path, dim=DIM + 1, fingerprint="bag", model="bag-of-words")
     for store in (other, wide):
         for use in (store.exists, store.count, store.info, store.sources, store.optimize):
-            with pytest.raises(FingerprintMismatchError, match="bag-of-words.*new store"):
+            with pytest.raises(FingerprintMismatchError, match=r"bag-of-words.*new store"):
                 use()
     with pytest.raises(FingerprintMismatchError):
         fill(other, [Document("b", id="b")])

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_ATTEMPTS = 10
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 2.0
+_PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 2.0, 2.0)
 
 
 class Connection:
@@ -112,15 +110,7 @@ class Connection:
         """
         table = self.ready()
         with self._writing, self.errors("written"):
-            for attempt in range(1, _ATTEMPTS + 1):
-                try:
-                    return action(table)
-                except Exception as error:
-                    if attempt == _ATTEMPTS or not _is_conflict(error):
-                        raise
-                pause = min(_FIRST_PAUSE_S * 2**attempt, _LONGEST_PAUSE_S)
-                time.sleep(pause * random.uniform(0.5, 1.0))
-            raise AssertionError("unreachable")
+            return _retried(lambda: action(table))
 
     @contextmanager
     def errors(self, what: str) -> Iterator[None]:
@@ -167,8 +157,20 @@ class Connection:
             if found is None:
                 raise
             table = found
-        ensure_word_index(table)
+        _retried(lambda: ensure_word_index(table))
         return table
+
+
+def _retried(action: Callable[[], _T]) -> _T:
+    """Act, again while other writers are faster, for about ten seconds."""
+    for pause in _PAUSES_S:
+        try:
+            return action()
+        except Exception as error:
+            if not _is_conflict(error):
+                raise
+        time.sleep(pause * random.uniform(0.5, 1.0))
+    return action()
 
 
 def _is_conflict(error: Exception) -> bool:

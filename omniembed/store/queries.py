@@ -1,4 +1,4 @@
-"""The three reads of the table: nearest vectors, best words, scan."""
+"""The three ways to read the table: nearest vectors, best words, scan."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from .fusion import Found
 from .policy import METRIC, index_on
 from .rows import to_document
@@ -18,6 +19,43 @@ if TYPE_CHECKING:
     from lancedb.expr import Expr
     from lancedb.query import LanceQueryBuilder, LanceVectorQueryBuilder
     from lancedb.table import Table
+
+
+MAX_TOP_K = 10_000
+
+
+def check_top_k(top_k: int) -> None:
+    """Refuse a number of hits that cannot be meant.
+
+    Args:
+        top_k: number of documents wanted.
+
+    Raises:
+        InputError: when it is not a whole number from 1 to ``MAX_TOP_K``.
+    """
+    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= MAX_TOP_K:
+        raise InputError(f"top_k must be a whole number from 1 to {MAX_TOP_K}, not {top_k!r}")
+
+
+def check_query(vector: NDArray[np.float32], dim: int) -> NDArray[np.float32]:
+    """Refuse a query vector that has no direction; LanceDB finds nothing for one, silently.
+
+    Args:
+        vector: of the query.
+        dim: width of the stored vectors.
+
+    Returns:
+        float32 (dim,).
+
+    Raises:
+        InputError: when it is not finite, zero or of another width.
+    """
+    query = np.asarray(vector, np.float32)
+    if query.shape != (dim,):
+        raise InputError(f"the query vector has shape {query.shape}; the store holds ({dim},)")
+    if not np.isfinite(query).all() or not query.any():
+        raise InputError("the query vector must be finite and not zero")
+    return query
 
 
 def nearest(table: Table, query: NDArray[np.float32], top_k: int, condition: Expr | None) -> Found:
@@ -71,7 +109,7 @@ def best_words(table: Table, words: str, top_k: int, condition: Expr | None) -> 
     """
     from lancedb.query import MatchQuery
 
-    query = MatchQuery(words, "words")  # type: ignore[call-arg]  # LanceDB declares defaults
+    query = MatchQuery(words, "words")
     builder = table.search(query, query_type="fts")
     found = _fetch(builder, "_score", top_k, condition)
     return _ranked(found, found["_score"].to_numpy())

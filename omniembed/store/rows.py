@@ -109,8 +109,8 @@ def to_table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
         The Arrow table.
 
     Raises:
-        InputError: for an empty or repeated id, a document that :func:`check_document` refuses, or a
-            vector that :func:`check_vector` refuses.
+        InputError: for an empty or repeated id, and what :func:`check_document` and
+            :func:`check_vector` refuse.
     """
     import pyarrow as pa
 

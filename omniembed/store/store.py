@@ -18,7 +18,7 @@ from .fusion import Found, fuse
 from .info import StoreInfo, describe
 from .policy import IndexPolicy, ensure_word_index, index_on, maintain
 from .provenance import SourceState, StoredPart, owners, parts_of, source_states
-from .queries import best_words, nearest, scan
+from .queries import best_words, check_query, check_top_k, nearest, scan
 from .rows import Row, to_document, to_table
 from .schema import DOCUMENT_COLUMNS, Base, build_schema
 from .words import query_words
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from lancedb.expr import Expr
     from lancedb.table import Table
 
-MAX_TOP_K = 10_000
 _FUSION_DEPTH = 100
 _IDS_PER_DELETE = 5_000
 
@@ -157,18 +156,16 @@ class Store:
 
     def _delete(self, column: str, values: Iterable[str]) -> int:
         wanted = sorted(set(values))
-        slices = range(0, len(wanted), _IDS_PER_DELETE)
-        return sum(
-            self._delete_rows(isin(column, wanted[start : start + _IDS_PER_DELETE]))
-            for start in slices
-        )
+        starts = range(0, len(wanted), _IDS_PER_DELETE)
+        slices = (wanted[start : start + _IDS_PER_DELETE] for start in starts)
+        return sum(self._delete_rows(isin(column, part)) for part in slices)
 
     def _delete_rows(self, condition: Expr) -> int:
         self._connection.existing()
 
         def delete(table: Table) -> int:
             result = table.delete(condition)
-            return int(result.num_deleted_rows)  # type: ignore[attr-defined]  # undeclared
+            return int(result.num_deleted_rows)
 
         return self._connection.commit(delete)
 
@@ -196,7 +193,7 @@ class Store:
             InputError: for a vector, number or filter that cannot be used.
             StoreError: when there is no store yet, or it cannot be read.
         """
-        query = self._query_vector(vector)
+        query = check_query(vector, self.base.dim)
         condition = _condition(top_k, kinds, where)
         table = self._connection.existing()
         with self._connection.errors("searched"):
@@ -260,7 +257,7 @@ class Store:
             InputError: for a vector, number or filter that cannot be used.
             StoreError: when there is no store yet, or it cannot be read.
         """
-        _check_top_k(top_k)
+        check_top_k(top_k)
         depth = max(top_k, _FUSION_DEPTH)
         near = self.search(vector, top_k=depth, kinds=kinds, where=where)
         worded = self.search_text(text, top_k=depth, kinds=kinds, where=where)
@@ -385,16 +382,6 @@ class Store:
         with self._connection.errors("read"):
             return describe(table, self.uri)
 
-    def _query_vector(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        query = np.asarray(vector, np.float32)
-        if query.shape != (self.base.dim,):
-            raise InputError(
-                f"the query vector has shape {query.shape}; the store holds ({self.base.dim},)"
-            )
-        if not np.isfinite(query).all() or not query.any():
-            raise InputError("the query vector must be finite and not zero")
-        return query
-
     def _ensure_words(self, table: Table) -> None:
         """Build a missing word index: the process that created the table may have been killed."""
         if not self._words_ready:
@@ -405,14 +392,9 @@ class Store:
             self._words_ready = True
 
 
-def _check_top_k(top_k: int) -> None:
-    if isinstance(top_k, bool) or not isinstance(top_k, int) or not 1 <= top_k <= MAX_TOP_K:
-        raise InputError(f"top_k must be a whole number from 1 to {MAX_TOP_K}, not {top_k!r}")
-
-
 def _condition(
     top_k: int, kinds: Collection[Kind] | None, where: Mapping[str, Any] | None
 ) -> Expr | None:
     """Check the options of a search and compile its filter."""
-    _check_top_k(top_k)
+    check_top_k(top_k)
     return compile_filter(where, kinds)
