@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from data import parser, read_jsonl
 from numpy.typing import NDArray
-from omniembed.export.image import ClassNameHead, Trunk
-from omniembed.export.sources import class_vectors, load_efficientnet, load_minilm
 
 from omniembed import Embedder
+from omniembed.export.image import ClassNameHead, Trunk
+from omniembed.export.sources import class_vectors, load_efficientnet, load_minilm
 from omniembed.models.images import load_rgb, to_pixels
 from omniembed.models.model import Model
 

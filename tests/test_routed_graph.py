@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from omniembed.router import decide
 
 from omniembed.models.arrays import AdapterBank, GateArrays
 from omniembed.models.batching import TOKEN_BUDGET, batches
 from omniembed.models.model import Model
 from omniembed.models.text import AUTO, TextTower
+from omniembed.router import decide
 
 TEXTS = [
     "how do I sort a list in python?",

@@ -13,6 +13,9 @@ pytest.importorskip("torch")
 pytest.importorskip("peft")
 pytest.importorskip("pytrec_eval")
 
+from training_kit import TinyEncoder, tiny_base, toy_records, write_lines
+
+from omniembed.errors import ImageError, InputError, SourceNotFoundError
 from omniembed.experts.training.data import (
     Collection,
     LabelledQueries,
@@ -22,9 +25,6 @@ from omniembed.experts.training.data import (
 from omniembed.experts.training.pairs import read_pairs
 from omniembed.experts.training.tasks import build_task, in_gate_slice, partition
 from omniembed.experts.training.vectors import VectorCache
-from training_kit import TinyEncoder, tiny_base, toy_records, write_lines
-
-from omniembed.errors import ImageError, InputError, SourceNotFoundError
 from omniembed.types import Document, Kind
 
 
@@ -217,7 +217,7 @@ def test_held_out_documents_are_no_negatives(tmp_path: Path) -> None:
     hidden = {row for relevant in part.unseen.relevant for row in relevant}
     assert hidden
     assert not hidden & set(task.eligible.tolist())
-    assert len(task.dev["unseen"].labels) == 5
+    assert len(task.dev["unseen"].queries.labels) == 5
 
 
 def test_set_without_training_queries() -> None:

@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("peft")
 pytest.importorskip("pytrec_eval")
 
+from training_kit import tiny_base, toy_records, write_lines
+
 from omniembed.experts.training.batches import (
     CandidateConfig,
     make_batch,
@@ -33,7 +35,6 @@ from omniembed.experts.training.negatives import (
 )
 from omniembed.experts.training.pairs import read_pairs
 from omniembed.experts.training.tasks import Task, build_task, partition
-from training_kit import tiny_base, toy_records, write_lines
 
 SIZES = st.tuples(st.integers(1, 12), st.integers(1, 30), st.integers(0, 10_000))
 

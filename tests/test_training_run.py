@@ -12,6 +12,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("peft")
 pytest.importorskip("pytrec_eval")
 
+from peft import PeftModel
+from training_kit import tiny_base, tiny_tower, toy_records, write_lines
+
+from omniembed.errors import InputError, PackError
 from omniembed.experts.training import loop
 from omniembed.experts.training.base import Base
 from omniembed.experts.training.evaluate import evaluate
@@ -19,14 +23,10 @@ from omniembed.experts.training.generate import extractive, generate_pairs, load
 from omniembed.experts.training.loop import TrainConfig, fit
 from omniembed.experts.training.lora import WEIGHTS, Adapter, LoraSettings
 from omniembed.experts.training.pairs import read_pairs
-from omniembed.experts.training.strength import Probe, choose_scale
-from omniembed.experts.training.tasks import Task, build_task, partition
+from omniembed.experts.training.strength import choose_scale
+from omniembed.experts.training.tasks import Probe, Task, build_task, partition
 from omniembed.experts.training.tower import encode_queries, query_states
 from omniembed.experts.training.user import UserConfig, train_expert
-from peft import PeftModel
-from training_kit import tiny_base, tiny_tower, toy_records, write_lines
-
-from omniembed.errors import InputError, PackError
 from omniembed.types import Document, Kind
 
 CONFIG = TrainConfig(steps=30, batch_size=16, learning_rate=5e-3, rank=4, alpha=8, eval_every=10)

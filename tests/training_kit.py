@@ -15,13 +15,13 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("peft")
 pytest.importorskip("pytrec_eval")
 
+from tokenizers import Tokenizer, models, pre_tokenizers, processors  # noqa: E402
+from transformers import BertConfig, BertModel  # noqa: E402
+
 from omniembed.experts.training.base import Base  # noqa: E402
 from omniembed.experts.training.lora import upper_targets  # noqa: E402
 from omniembed.experts.training.tower import TorchTower  # noqa: E402
 from omniembed.experts.training.vectors import VectorCache  # noqa: E402
-from tokenizers import Tokenizer, models, pre_tokenizers, processors  # noqa: E402
-from transformers import BertConfig, BertModel  # noqa: E402
-
 from omniembed.models.arrays import Floats  # noqa: E402
 
 WORDS = [f"w{number}" for number in range(60)]

@@ -17,12 +17,13 @@ from torch import Tensor
 from ...errors import OmniEmbedError
 from ...models.arrays import Floats
 from .batches import Batch, CandidateConfig, make_batch, mine_task, query_rows, schedule
-from .evaluate import Metrics, as_record, evaluate, mean_ndcg
+from .evaluate import as_record, mean_ndcg
 from .lora import Adapter
 from .losses import drift, info_nce, listwise_distillation
+from .measure import measure
 from .negatives import MiningConfig
 from .tasks import Task
-from .tower import QueryStates, TorchTower, encode_queries
+from .tower import QueryStates, TorchTower
 
 logger = logging.getLogger(__name__)
 
@@ -156,25 +157,6 @@ def fit(
     return progress
 
 
-def dev_metrics(tower: TorchTower, tasks: Sequence[Task]) -> dict[str, Metrics]:
-    """Measure the tower, with the adapter it carries, on the dev queries of every set.
-
-    Args:
-        tower: the tower.
-        tasks: the sets.
-
-    Returns:
-        Metrics by ``set/split``.
-    """
-    return {
-        f"{task.name}/{name}": evaluate(
-            encode_queries(tower, one.states), task.documents, one.labels
-        ).mean()
-        for task in tasks
-        for name, one in task.dev.items()
-    }
-
-
 def _loss(tower: TorchTower, states: QueryStates, batch: Batch, config: TrainConfig) -> Tensor:
     vectors = tower.upper(*states.batch(batch.rows))
     scores = vectors @ batch.candidates.T
@@ -215,7 +197,8 @@ def _look(
     loss: float,
 ) -> None:
     adapter.scale(config.dev_scale)
-    metrics = dev_metrics(tower, tasks)
+    probes = {f"{task.name}/{name}": probe for task in tasks for name, probe in task.dev.items()}
+    metrics = measure(tower, probes)
     adapter.scale(1.0)
     score = mean_ndcg(metrics)
     if score > progress.best or not progress.best_state:

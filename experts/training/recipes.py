@@ -9,6 +9,15 @@ from .loop import TrainConfig
 TEXT = ("scifact", "medquad", "pubmedqa", "openstax_text")
 CODE = ("pydoc_mined", "conala", "mbpp", "nl2bash", "tldr_cmd", "wikisql")
 TOOL = ("metatool", "tldr_tool", "sealtools", "apibench")
+IMAGE = (
+    "openstax_figures",
+    "imagenet_compatible",
+    "recipes",
+    "openclipart",
+    "emoji",
+    "icons",
+    "mulberry",
+)
 INTENT = ("clinc150", "banking77")
 
 FOREIGN = (*TEXT, *CODE, *TOOL)
@@ -33,6 +42,7 @@ class Recipe:
         config: settings of the run.
         scales: strengths to choose from on dev.
         guard: splits out of domain that the choice of the strength also looks at.
+        captions: the sets are captioned images, and the queries their captions.
     """
 
     name: str
@@ -41,6 +51,7 @@ class Recipe:
     config: TrainConfig = field(default_factory=TrainConfig)
     scales: tuple[float, ...] = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     guard: tuple[str, ...] = ()
+    captions: bool = False
 
 
 def _equal(*names: str) -> dict[str, float]:
@@ -73,6 +84,7 @@ RECIPES = {
             guard=CODE_GUARD,
         ),
         Recipe("tool", _equal(*TOOL), start="general", config=_FAMILY, guard=TOOL_GUARD),
+        Recipe("image", _equal(*IMAGE), start="general", config=_FAMILY, captions=True),
     )
 }
 

@@ -17,12 +17,14 @@ from .data import Collection, read_collection
 from .evaluate import as_record
 from .loop import Progress, fit
 from .lora import Adapter, LoraSettings
+from .measure import measure
 from .recipes import FOREIGN, UNSEEN_SHARE, Recipe
-from .strength import Choice, Probe, choose_scale, measure
+from .strength import Choice, choose_scale
 from .tasks import (
     GATE_SHARE,
     EncodedQueries,
     Partition,
+    Probe,
     Task,
     build_task,
     partition,
@@ -123,7 +125,8 @@ def _prepare(
     own: dict[str, Probe] = {}
     kept: dict[str, list[str]] = {}
     for name, weight in recipe.sets.items():
-        collection = read_collection(data / name)
+        read = read_train_captions if recipe.captions else read_collection
+        collection = read(data / name)
         part = partition(
             collection, gate_share=GATE_SHARE, unseen_share=UNSEEN_SHARE.get(name, 0.0)
         )
@@ -136,9 +139,9 @@ def _prepare(
             len(part.unseen),
         )
         task = _task(collection, part, base, _LOOK_QUERIES, weight)
-        tasks.append(task)
         full = _task(collection, part, base, _PROBE_QUERIES, weight)
-        own |= {f"{name}/{split}": Probe(one, full.documents) for split, one in full.dev.items()}
+        own |= {f"{name}/{split}": one for split, one in full.dev.items()}
+        tasks.append(task)
     _write(run / "gate_slice.json", kept)
     return tasks, own
 

@@ -6,26 +6,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ...models.arrays import Floats
-from .evaluate import Metrics, evaluate, mean_ndcg
+from .evaluate import Metrics, mean_ndcg
 from .lora import Adapter
-from .tasks import EncodedQueries
-from .tower import TorchTower, encode_queries
+from .measure import measure
+from .tasks import Probe
+from .tower import TorchTower
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Probe:
-    """Labelled queries on which strengths are compared.
-
-    Attributes:
-        queries: the queries, encoded by the lower half.
-        documents: float32 (m, dim), their pool.
-    """
-
-    queries: EncodedQueries
-    documents: Floats
 
 
 @dataclass(frozen=True)
@@ -39,24 +26,6 @@ class Choice:
 
     scale: float
     measured: Mapping[float, Mapping[str, Metrics]]
-
-
-def measure(tower: TorchTower, probes: Mapping[str, Probe]) -> dict[str, Metrics]:
-    """Measure the tower, with the adapter it carries.
-
-    Args:
-        tower: the tower.
-        probes: labelled queries, by name.
-
-    Returns:
-        Metrics by name.
-    """
-    return {
-        name: evaluate(
-            encode_queries(tower, probe.queries.states), probe.documents, probe.queries.labels
-        ).mean()
-        for name, probe in probes.items()
-    }
 
 
 def choose_scale(

@@ -57,6 +57,19 @@ class EncodedQueries:
 
 
 @dataclass(frozen=True)
+class Probe:
+    """Labelled queries and the pool they are measured in.
+
+    Attributes:
+        queries: the queries.
+        documents: float32 (m, dim), unit norm.
+    """
+
+    queries: EncodedQueries
+    documents: Floats
+
+
+@dataclass(frozen=True)
 class Task:
     """One set, ready for training.
 
@@ -75,7 +88,7 @@ class Task:
     documents: Floats
     eligible: Rows
     train: EncodedQueries
-    dev: Mapping[str, EncodedQueries]
+    dev: Mapping[str, Probe]
     weight: float = 1.0
 
 
@@ -159,14 +172,18 @@ def build_task(
     dev = {name: labels for name, labels in ((UNSEEN, part.unseen),) if len(labels)}
     if DEV in collection.splits:
         dev[DEV] = collection.splits[DEV]
+    documents = cache.vectors(collection.documents)
     kinds = Counter(document.kind.value for document in collection.documents)
     return Task(
         name=collection.name,
         kind=kinds.most_common(1)[0][0],
-        documents=cache.vectors(collection.documents),
+        documents=documents,
         eligible=np.array(sorted(eligible), np.int64),
         train=_encode(part.train, tower, states),
-        dev={name: _encode(_sample(one, dev_queries), tower, states) for name, one in dev.items()},
+        dev={
+            name: Probe(_encode(_sample(one, dev_queries), tower, states), documents)
+            for name, one in dev.items()
+        },
         weight=weight,
     )
 

@@ -17,10 +17,11 @@ from .data import Collection, LabelledQueries
 from .evaluate import Metrics, as_record
 from .loop import TrainConfig, fit
 from .lora import Adapter, LoraSettings
+from .measure import measure
 from .negatives import consistent
 from .pairs import read_pairs
-from .strength import Probe, choose_scale, measure
-from .tasks import DEV, UNSEEN, EncodedQueries, Partition, Task, build_task, partition
+from .strength import choose_scale
+from .tasks import DEV, UNSEEN, EncodedQueries, Partition, Probe, Task, build_task, partition
 from .tower import query_states
 
 logger = logging.getLogger(__name__)
@@ -138,7 +139,7 @@ def train_expert(
         )
         for key, labels in ((DEV, dev), (_JUDGE, judge))
     }
-    task = replace(task, dev={UNSEEN: probes[DEV].queries})
+    task = replace(task, dev={UNSEEN: probes[DEV]})
     before = measure(base.tower, {_JUDGE: probes[_JUDGE]})
     train = _bounded(config, len(part.train))
     out.mkdir(parents=True, exist_ok=True)

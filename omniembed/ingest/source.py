@@ -70,7 +70,7 @@ def content_digest(*parts: bytes) -> str:
     """Digest a record.
 
     Args:
-        parts: its content, in a fixed order.
+        *parts: its content, in a fixed order.
 
     Returns:
         32 hex digits.

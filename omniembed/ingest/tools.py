@@ -44,7 +44,7 @@ def tool_document(function: Mapping[str, Any], **metadata: object) -> Document:
 
     Args:
         function: with ``name``, and ``description`` and a JSON schema of its parameters if any.
-        metadata: kept beside the schema.
+        **metadata: kept beside the schema.
 
     Returns:
         A document: the name as title; name in words, description and parameters as text.

@@ -150,6 +150,23 @@ class ComposedEncoder(nn.Module):
         states = self.tower(inputs_embeds=words, attention_mask=mask).last_hidden_state
         return mean_pool(states, mask)
 
+    @torch.no_grad()
+    def encode_plain(self, tokens: Tokens) -> Tensor:
+        """Run the frozen text tower without LoRA and without pseudo-words.
+
+        Args:
+            tokens: The texts.
+
+        Returns:
+            Unit vectors [n, 384].
+        """
+        training = self.tower.training
+        self.tower.eval()
+        with self.tower.disable_adapter():
+            states = self.tower(input_ids=tokens.ids, attention_mask=tokens.mask)
+        self.tower.train(training)
+        return mean_pool(states.last_hidden_state, tokens.mask)
+
     def forward(self, features: Tensor, vectors: Tensor, tokens: Tokens) -> Tensor:
         """Embed composed queries.
 

@@ -36,6 +36,7 @@ class ImageRow:
         concept: Concept key; a concept never crosses a split.
         split: ``train``, ``val`` or ``test``.
         photo: Whether the set says that this is a photograph.
+        label: Name of the thing shown; empty where the set gives none.
     """
 
     dataset: str
@@ -44,6 +45,7 @@ class ImageRow:
     concept: str
     split: str
     photo: bool = False
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ def load_rows(root: Path, datasets: Iterable[str]) -> list[ImageRow]:
                     concept=str(record["concept"]),
                     split=str(record["split"]),
                     photo=name in PHOTO_SETS or record.get("kind") == "photo",
+                    label=str(record.get("label") or record.get("name") or ""),
                 )
             )
     return rows
