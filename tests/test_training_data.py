@@ -213,11 +213,11 @@ def test_held_out_documents_are_no_negatives(tmp_path: Path) -> None:
     collection = toy(tmp_path)
     part = partition(collection, gate_share=0.0, unseen_share=0.3)
     base = tiny_base(tmp_path)
-    task = build_task(collection, part, base.tower, base.cache, states=base.states, dev_queries=5)
+    task = build_task(collection, part, base)
     hidden = {row for relevant in part.unseen.relevant for row in relevant}
     assert hidden
     assert not hidden & set(task.eligible.tolist())
-    assert len(task.dev["unseen"].queries.labels) == 5
+    assert task.dev["unseen"].queries.labels == part.unseen
 
 
 def test_set_without_training_queries() -> None:

@@ -156,7 +156,7 @@ def task(tmp_path_factory: pytest.TempPathFactory) -> Task:
     collection = read_pairs(write_lines(folder / "toy.jsonl", records))
     base = tiny_base(folder)
     part = partition(collection, gate_share=0.1, unseen_share=0.1)
-    return build_task(collection, part, base.tower, base.cache, states=base.states, dev_queries=50)
+    return build_task(collection, part, base)
 
 
 def test_batches_name_the_right_documents(task: Task) -> None:

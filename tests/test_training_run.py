@@ -40,7 +40,7 @@ def base(tmp_path: Path) -> Base:
 def toy_task(base: Base, folder: Path) -> Task:
     collection = read_pairs(write_lines(folder / "toy.jsonl", toy_records(30, 4)))
     part = partition(collection, gate_share=0.1, unseen_share=0.2)
-    return build_task(collection, part, base.tower, base.cache, states=base.states, dev_queries=50)
+    return build_task(collection, part, base)
 
 
 def adapter_of(base: Base, **options: object) -> Adapter:

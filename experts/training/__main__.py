@@ -13,8 +13,10 @@ from pathlib import Path
 import torch
 
 from .base import load_base
+from .evaluate import as_record
 from .recipes import RECIPES, TESTS
-from .shipped import score_table, train_recipe
+from .shipped import score_packs, train_recipe
+from .sources import Sources
 
 
 def main() -> None:
@@ -22,6 +24,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", choices=[*RECIPES, "test"], help="expert, or 'test' to measure all")
     parser.add_argument("--data", type=Path, required=True, help="folder of the text sets")
+    parser.add_argument("--images", type=Path, help="folder of the image sets; ../image by default")
     parser.add_argument("--out", type=Path, required=True, help="folder of packs, runs and caches")
     parser.add_argument("--model", default="mini", help="bundled name or model directory")
     parser.add_argument("--threads", type=int, default=0, help="torch threads; 0: all processors")
@@ -31,17 +34,17 @@ def main() -> None:
     if arguments.threads:
         torch.set_num_threads(arguments.threads)
     base = load_base(arguments.model, cache=arguments.out / "cache", bf16=arguments.bf16)
+    sources = Sources(arguments.data, arguments.images or arguments.data.parent / "image")
     if arguments.name != "test":
-        train_recipe(RECIPES[arguments.name], base, arguments.data, arguments.out)
+        train_recipe(RECIPES[arguments.name], base, sources, arguments.out)
         return
     packs = {}
-    for name in RECIPES:
-        folder = arguments.out / "packs" / name
-        if folder.is_dir():
-            metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-            packs[name] = (folder, float(metrics["scale"]))
-    table = score_table(base, arguments.data, packs, TESTS)
-    (arguments.out / "test.json").write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
+    for folder in sorted((arguments.out / "packs").iterdir()):
+        metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+        packs[folder.name] = (folder, float(metrics["scale"]))
+    scores = score_packs(base, sources, packs, TESTS)
+    record = {name: as_record(metrics) for name, metrics in scores.items()}
+    (arguments.out / "test.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

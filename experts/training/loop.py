@@ -51,6 +51,7 @@ class TrainConfig:
         eval_every: steps between looks at dev.
         patience: looks without improvement before the run ends.
         dev_scale: strength of the adapter when looking at dev.
+        look_queries: dev queries of every set that a look takes.
         seed: of weights, order and draws.
     """
 
@@ -70,6 +71,7 @@ class TrainConfig:
     eval_every: int = 50
     patience: int = 6
     dev_scale: float = 0.8
+    look_queries: int = 200
     seed: int = 0
 
 
@@ -198,7 +200,7 @@ def _look(
 ) -> None:
     adapter.scale(config.dev_scale)
     probes = {f"{task.name}/{name}": probe for task in tasks for name, probe in task.dev.items()}
-    metrics = measure(tower, probes)
+    metrics = measure(tower, probes, config.look_queries)
     adapter.scale(1.0)
     score = mean_ndcg(metrics)
     if score > progress.best or not progress.best_state:

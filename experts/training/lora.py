@@ -35,6 +35,19 @@ class LoraSettings:
     rank: int = 16
     alpha: int = 32
 
+    @classmethod
+    def read(cls, folder: Path) -> LoraSettings:
+        """Read the shape of a saved adapter.
+
+        Args:
+            folder: as :meth:`Adapter.save` writes it.
+
+        Returns:
+            Its settings.
+        """
+        config = LoraConfig.from_pretrained(str(folder))
+        return cls(tuple(sorted(config.target_modules)), config.r, config.lora_alpha)
+
 
 class Adapter:
     """A trainable adapter on a tower. The tower carries it from here on.

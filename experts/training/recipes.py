@@ -42,7 +42,6 @@ class Recipe:
         config: settings of the run.
         scales: strengths to choose from on dev.
         guard: splits out of domain that the choice of the strength also looks at.
-        captions: the sets are captioned images, and the queries their captions.
     """
 
     name: str
@@ -51,7 +50,6 @@ class Recipe:
     config: TrainConfig = field(default_factory=TrainConfig)
     scales: tuple[float, ...] = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     guard: tuple[str, ...] = ()
-    captions: bool = False
 
 
 def _equal(*names: str) -> dict[str, float]:
@@ -84,7 +82,7 @@ RECIPES = {
             guard=CODE_GUARD,
         ),
         Recipe("tool", _equal(*TOOL), start="general", config=_FAMILY, guard=TOOL_GUARD),
-        Recipe("image", _equal(*IMAGE), start="general", config=_FAMILY, captions=True),
+        Recipe("image", _equal(*IMAGE), start="general", config=_FAMILY),
     )
 }
 

@@ -5,24 +5,23 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from ...errors import InputError
 from ...models.arrays import Floats
+from .base import Base
 from .data import TRAIN, Collection, LabelledQueries
 from .negatives import Rows
-from .tower import QueryStates, TorchTower, query_states
-from .vectors import VectorCache
+from .tower import QueryStates, query_states
 
 GATE_SHARE = 0.1
 """Share of the training queries that no expert sees; the gate learns from them."""
 
-DEV = "dev"
 UNSEEN = "unseen"
+"""Name of the queries for held-out documents among the dev queries of a task."""
 
 _SEEN_POOL = 0.3
 """From this share of documents with training queries on, only those serve as negatives."""
@@ -140,11 +139,9 @@ def in_gate_slice(text: str, share: float = GATE_SHARE) -> bool:
 def build_task(
     collection: Collection,
     part: Partition,
-    tower: TorchTower,
-    cache: VectorCache,
+    base: Base,
     *,
-    states: Path,
-    dev_queries: int,
+    dev: Mapping[str, Probe] | None = None,
     weight: float = 1.0,
 ) -> Task:
     """Encode a set with the frozen base.
@@ -152,49 +149,52 @@ def build_task(
     Args:
         collection: the set.
         part: its training queries, divided.
-        tower: without an adapter.
-        cache: of document vectors.
-        states: folder of cached query states.
-        dev_queries: at most this many queries of each dev split are looked at.
+        base: the frozen base.
+        dev: what the expert is judged by, beside the queries for held-out documents.
         weight: how often the set is drawn, beside its size.
 
     Returns:
         The task.
     """
-    hidden = {row for relevant in part.unseen.relevant for row in relevant}
-    seen = {row for relevant in part.train.relevant for row in relevant}
-    given = {row for rows in part.train.negatives for row in rows}
-    if len(seen) >= _SEEN_POOL * len(collection.documents):
-        # A document that only ever serves as a negative would be pushed away from all queries.
-        eligible = (seen | given) - hidden
-    else:
-        eligible = set(range(len(collection.documents))) - hidden
-    dev = {name: labels for name, labels in ((UNSEEN, part.unseen),) if len(labels)}
-    if DEV in collection.splits:
-        dev[DEV] = collection.splits[DEV]
-    documents = cache.vectors(collection.documents)
+    documents = base.cache.vectors(collection.documents)
     kinds = Counter(document.kind.value for document in collection.documents)
+    probes = dict(dev or {})
+    if len(part.unseen):
+        probes[UNSEEN] = Probe(encode_labels(part.unseen, base), documents)
     return Task(
         name=collection.name,
         kind=kinds.most_common(1)[0][0],
         documents=documents,
-        eligible=np.array(sorted(eligible), np.int64),
-        train=_encode(part.train, tower, states),
-        dev={
-            name: Probe(_encode(_sample(one, dev_queries), tower, states), documents)
-            for name, one in dev.items()
-        },
+        eligible=_eligible(part, len(documents)),
+        train=encode_labels(part.train, base),
+        dev=probes,
         weight=weight,
     )
 
 
-def _encode(labels: LabelledQueries, tower: TorchTower, folder: Path) -> EncodedQueries:
-    return EncodedQueries(labels, query_states(tower, labels.texts, folder))
+def _eligible(part: Partition, documents: int) -> Rows:
+    hidden = {row for relevant in part.unseen.relevant for row in relevant}
+    seen = {row for relevant in part.train.relevant for row in relevant}
+    given = {row for rows in part.train.negatives for row in rows}
+    if len(seen) >= _SEEN_POOL * documents:
+        # A document that only ever serves as a negative would be pushed away from all queries.
+        rows = (seen | given) - hidden
+    else:
+        rows = set(range(documents)) - hidden
+    return np.array(sorted(rows), np.int64)
 
 
-def _sample(labels: LabelledQueries, count: int) -> LabelledQueries:
-    order: Sequence[int] = sorted(range(len(labels)), key=lambda row: _share(labels.texts[row]))
-    return labels.select(sorted(order[:count]))
+def encode_labels(labels: LabelledQueries, base: Base) -> EncodedQueries:
+    """Run queries through the frozen lower half.
+
+    Args:
+        labels: the queries.
+        base: the frozen base.
+
+    Returns:
+        The queries with their states.
+    """
+    return EncodedQueries(labels, query_states(base.tower, labels.texts, base.states))
 
 
 def _share(text: str) -> float:

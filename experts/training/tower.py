@@ -231,17 +231,21 @@ def _compute(
 
 
 @torch.inference_mode()
-def encode_queries(tower: TorchTower, states: QueryStates) -> Floats:
+def encode_queries(
+    tower: TorchTower, states: QueryStates, rows: NDArray[np.int64] | None = None
+) -> Floats:
     """Encode queries with the adapter that the tower carries.
 
     Args:
         tower: with or without an adapter.
         states: the queries.
+        rows: int64 (n,), positions of those to encode; all when omitted.
 
     Returns:
         float32 (n, dim), unit norm, in order.
     """
-    vectors = np.empty(states.base.shape, np.float32)
-    for rows in batches(states.lengths().tolist()):
-        vectors[rows] = tower.upper(*states.batch(rows)).numpy()
+    rows = np.arange(len(states)) if rows is None else rows
+    vectors = np.empty((len(rows), states.base.shape[1]), np.float32)
+    for batch in batches(states.lengths()[rows].tolist()):
+        vectors[batch] = tower.upper(*states.batch(rows[batch])).numpy()
     return vectors

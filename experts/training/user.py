@@ -21,7 +21,7 @@ from .measure import measure
 from .negatives import consistent
 from .pairs import read_pairs
 from .strength import choose_scale
-from .tasks import DEV, UNSEEN, EncodedQueries, Partition, Probe, Task, build_task, partition
+from .tasks import UNSEEN, Partition, Probe, Task, build_task, encode_labels, partition
 from .tower import query_states
 
 logger = logging.getLogger(__name__)
@@ -124,23 +124,11 @@ def train_expert(
             f"held-out documents; {_FEWEST} and {2 * _FEWEST} are needed: add more documents"
         )
     part, dropped = _filter(part, collection, base, config.consistency_depth)
-    task = build_task(
-        replace(collection, splits={}),
-        part,
-        base.tower,
-        base.cache,
-        states=base.states,
-        dev_queries=len(part.unseen),
-    )
-    probes = {
-        key: Probe(
-            EncodedQueries(labels, query_states(base.tower, labels.texts, base.states)),
-            task.documents,
-        )
-        for key, labels in ((DEV, dev), (_JUDGE, judge))
-    }
-    task = replace(task, dev={UNSEEN: probes[DEV]})
-    before = measure(base.tower, {_JUDGE: probes[_JUDGE]})
+    task = build_task(collection, part, base)
+    choosing = Probe(encode_labels(dev, base), task.documents)
+    judging = {_JUDGE: Probe(encode_labels(judge, base), task.documents)}
+    task = replace(task, dev={UNSEEN: choosing})
+    before = measure(base.tower, judging)
     train = _bounded(config, len(part.train))
     out.mkdir(parents=True, exist_ok=True)
     (out / "run").mkdir(exist_ok=True)
@@ -153,8 +141,8 @@ def train_expert(
     try:
         foreign = _by_kind(collection, task)
         progress = fit(base.tower, adapter, [task], train, out / "run", foreign=foreign)
-        choice = choose_scale(base.tower, adapter, {DEV: probes[DEV]}, {}, _SCALES)
-        after = measure(base.tower, {_JUDGE: probes[_JUDGE]})
+        choice = choose_scale(base.tower, adapter, {UNSEEN: choosing}, {}, _SCALES)
+        after = measure(base.tower, judging)
         adapter.save(out)
     finally:
         adapter.remove(base.tower)
