@@ -31,6 +31,7 @@ class ComposedTraining:
         style_share: Share of the steps that are on styles.
         batch_size: Queries of a step, all of one set.
         negatives: Random gallery images of a step.
+        style_negatives: Random images of a step on styles.
         learning_rate: Peak of the one-cycle schedule.
         weight_decay: AdamW weight decay.
         temperature: Temperature of the contrastive losses.
@@ -45,6 +46,7 @@ class ComposedTraining:
     style_share: float = 0.3
     batch_size: int = 64
     negatives: int = 512
+    style_negatives: int = 192
     learning_rate: float = 4e-4
     weight_decay: float = 0.05
     temperature: float = 0.05
@@ -143,6 +145,7 @@ def train_composed(
         direction=task.direction,
         batch_size=config.batch_size,
         negatives=config.negatives,
+        style_negatives=config.style_negatives,
         temperature=config.temperature,
         rng=rng,
     )

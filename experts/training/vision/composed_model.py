@@ -29,6 +29,8 @@ class ComposedConfig:
         rank: Rank of the LoRA.
         alpha: LoRA scale, divided by the rank.
         lora_dropout: Dropout of the LoRA input.
+        residual_dropout: Share of the training rows that go without the residual, so that
+            the pseudo-words learn to say all that the image shows.
     """
 
     words: int = 2
@@ -37,6 +39,7 @@ class ComposedConfig:
     rank: int = 16
     alpha: int = 32
     lora_dropout: float = 0.05
+    residual_dropout: float = 0.3
 
 
 class PseudoWords(nn.Module):
@@ -76,10 +79,15 @@ class PseudoWords(nn.Module):
 
 
 class Residual(nn.Module):
-    """Adds the image's own vector with a weight that the query decides."""
+    """Adds the image's own vector with a weight that the query decides.
 
-    def __init__(self) -> None:
+    Args:
+        dropout: Share of the training rows that go without.
+    """
+
+    def __init__(self, dropout: float) -> None:
         super().__init__()
+        self.dropout = dropout
         self.weight = nn.Linear(TEXT_DIM, 1)
         nn.init.zeros_(self.weight.weight)
         nn.init.zeros_(self.weight.bias)
@@ -95,6 +103,8 @@ class Residual(nn.Module):
             Unit vectors [n, 384].
         """
         share = torch.sigmoid(self.weight(queries * TEXT_DIM**0.5))
+        if self.training:
+            share = share * (torch.rand_like(share) >= self.dropout)
         return nn.functional.normalize(queries + share * vectors, dim=-1)
 
 
@@ -130,7 +140,7 @@ class ComposedEncoder(nn.Module):
             ),
         )
         self.pseudo_words = PseudoWords(config)
-        self.residual = Residual()
+        self.residual = Residual(config.residual_dropout)
 
     def encode(self, prefix: Tensor, tokens: Tokens) -> Tensor:
         """Run the text tower with pseudo-words after the first token.

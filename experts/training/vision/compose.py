@@ -1,0 +1,202 @@
+"""Train the composed expert: ``python -m omniembed.experts.training.vision.compose``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from transformers import PreTrainedTokenizerBase
+
+from .cache import text_vectors
+from .combiner import Combiner
+from .composed import ComposedTask, ComposedTraining, train_composed
+from .composed_data import (
+    COMPOSED_SETS,
+    COMPOSED_TRAIN_SETS,
+    ComposedQueries,
+    ImageBank,
+    composed_queries,
+    image_bank,
+)
+from .composed_evaluate import baseline_vectors, composed_recall, composed_vectors
+from .composed_model import ComposedConfig, ComposedEncoder
+from .deploy import load_head
+from .evaluate import Floats
+from .head import ImageHead
+from .report import Figures, markdown
+from .sets import TRAIN_SETS, load_rows
+from .towers import load_text_tower
+
+logger = logging.getLogger(__name__)
+
+VIEWS = ("whole",)
+Queries = Mapping[str, Mapping[str, ComposedQueries]]
+
+
+def _images(queries: Queries) -> list[str]:
+    used: dict[str, None] = {}
+    for found in queries.values():
+        for item in found.values():
+            used.update((path, None) for path in item.gallery)
+            used.update((triplet.reference, None) for triplet in item.triplets)
+    return list(used)
+
+
+def composed_task(root: Path, queries: Queries, bank: ImageBank, head: ImageHead) -> ComposedTask:
+    """Put together what the composed expert learns from.
+
+    Args:
+        root: The image folder.
+        queries: Queries by split and set.
+        bank: Their images.
+        head: The image head.
+
+    Returns:
+        The task; its labels are those of training images only.
+    """
+    train = {name: queries["train"][name] for name in COMPOSED_TRAIN_SETS}
+    inside = {path for item in train.values() for path in item.gallery}
+    return ComposedTask(
+        bank=bank,
+        train=train,
+        dev={name: queries["val"][name] for name in COMPOSED_TRAIN_SETS},
+        labels={
+            row.image: row.label
+            for row in load_rows(root, TRAIN_SETS)
+            if row.image in inside and row.label
+        },
+        direction=head.anchor.direction,
+    )
+
+
+def baseline_figures(
+    bank: ImageBank, queries: Mapping[str, ComposedQueries], head: ImageHead, cache: Path
+) -> dict[str, Figures]:
+    """Recall of what needs no training.
+
+    Args:
+        bank: The images.
+        queries: Queries by set.
+        head: The image head.
+        cache: Cache folder of the text vectors.
+
+    Returns:
+        Figures by baseline and set.
+    """
+    figures: dict[str, Figures] = {}
+    direction = head.anchor.direction.numpy()
+    for name, item in queries.items():
+        texts = [triplet.modification for triplet in item.triplets]
+        known = text_vectors(texts, cache)
+        vectors = np.stack([known[text] for text in texts])
+        vectors = vectors - (vectors @ direction)[:, None] * direction
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        rows = [bank.positions[triplet.reference] for triplet in item.triplets]
+        images: Floats = bank.vectors[0, rows].numpy()
+        for baseline, found in baseline_vectors(images, vectors).items():
+            figures.setdefault(baseline, {})[name] = composed_recall(found, bank, item)
+    return figures
+
+
+def model_figures(
+    model: ComposedEncoder | Combiner,
+    tokenizer: PreTrainedTokenizerBase,
+    bank: ImageBank,
+    queries: Mapping[str, ComposedQueries],
+) -> Figures:
+    """Recall of a trained model.
+
+    Args:
+        model: The model.
+        tokenizer: Tokenizer of the text tower.
+        bank: The images.
+        queries: Queries by set.
+
+    Returns:
+        Recall by set.
+    """
+    return {
+        name: composed_recall(composed_vectors(model, tokenizer, bank, item.triplets), bank, item)
+        for name, item in queries.items()
+    }
+
+
+def save_expert(model: ComposedEncoder, out: Path) -> None:
+    """Write the adapter in PEFT format and the new parts beside it.
+
+    Args:
+        model: The trained expert.
+        out: Run folder.
+    """
+    model.tower.save_pretrained(out / "adapter")
+    parts = {
+        name: value.contiguous()
+        for name, value in model.state_dict().items()
+        if not name.startswith("tower.")
+    }
+    save_file(parts, out / "composed.safetensors")
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Train the composed expert.")
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
+    parser.add_argument("--head", type=Path, required=True, help="weights of the image head")
+    parser.add_argument("--out", type=Path, required=True, help="run folder")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cache", type=Path, help="cache folder (default: OUT/cache)")
+    parser.add_argument("--steps", type=int, default=ComposedTraining.steps)
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train the combiner and the expert, save the expert and all figures.
+
+    Args:
+        arguments: Command line; that of the process by default.
+    """
+    options = _arguments(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    torch.set_num_threads(options.threads)
+    root: Path = options.data / "image"
+    out: Path = options.out
+    cache: Path = options.cache or out / "cache"
+    out.mkdir(parents=True, exist_ok=True)
+    shape = ComposedConfig()
+    config = ComposedTraining(steps=options.steps, seed=options.seed)
+    saved = {"views": VIEWS, "model": asdict(shape), **asdict(config)}
+    (out / "config.json").write_text(json.dumps(saved, indent=2))
+
+    head = load_head(options.head)
+    queries = {
+        split: {name: composed_queries(root, name, split) for name in COMPOSED_SETS}
+        for split in ("train", "val", "test")
+    }
+    bank = image_bank(root, _images(queries), head, cache, VIEWS)
+    task = composed_task(root, queries, bank, head)
+
+    torch.manual_seed(options.seed)
+    tower, tokenizer = load_text_tower()
+    combiner = Combiner(tower)
+    train_composed(task, replace(config, warmup_steps=0), combiner, tokenizer)
+    expert = ComposedEncoder(load_text_tower()[0], shape)
+    train_composed(task, config, expert, tokenizer)
+    save_expert(expert, out)
+    for split in ("val", "test"):
+        figures = baseline_figures(bank, queries[split], head, cache)
+        figures["combiner"] = model_figures(combiner, tokenizer, bank, queries[split])
+        figures["composed"] = model_figures(expert, tokenizer, bank, queries[split])
+        (out / f"{split}.json").write_text(json.dumps(figures, indent=2))
+        (out / f"{split}.md").write_text(markdown(figures) + "\n")
+        logger.info("%s\n%s", split, markdown(figures))
+
+
+if __name__ == "__main__":
+    main()
