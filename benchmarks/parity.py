@@ -1,6 +1,7 @@
 """The shipped towers against torch: text int8 and vision on real inputs.
 
-Needs the ``train`` extra:  python benchmarks/parity.py --data DATA
+Needs the ``train`` extra, and the weights that the shipped head was exported from:
+python benchmarks/parity.py --data DATA --image-head RUN/image_head.safetensors
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from data import parser, read_jsonl
 from numpy.typing import NDArray
 
 from omniembed import Embedder
-from omniembed.export.image import ClassNameHead, Trunk
-from omniembed.export.sources import class_vectors, load_efficientnet, load_minilm
+from omniembed.experts.training.vision.towers import Trunk, load_vision_tower
+from omniembed.export.image import LiftedHead, load_head
+from omniembed.export.sources import load_minilm
 from omniembed.models.images import load_rgb, to_pixels
 from omniembed.models.model import Model
 
@@ -26,6 +28,7 @@ def main() -> None:
     """Print minimum and median cosine, and the batch difference."""
     options = parser(__doc__)
     options.add_argument("--images", type=int, default=96)
+    options.add_argument("--image-head", type=Path, required=True)
     arguments = options.parse_args()
     embedder = Embedder(Model.load("mini"))
     minilm = load_minilm()
@@ -45,24 +48,27 @@ def main() -> None:
     photos = sorted((arguments.data / "image" / "coco_mini" / "images").iterdir())
     photos = photos[: arguments.images]
     vectors = embedder.embed_documents(photos)
-    report("vision vs torch fp32", cosines(vectors, torch_vision(embedder, photos, minilm)))
+    report(
+        "vision vs torch fp32",
+        cosines(vectors, torch_vision(embedder, photos, arguments.image_head)),
+    )
     alone = np.concatenate([embedder.embed_documents([photo]) for photo in photos])
     print(f"batch vs single, {len(photos)} photos: max difference {np.abs(vectors - alone).max()}")
 
 
-def torch_vision(embedder: Embedder, photos: list[Path], minilm: object) -> NDArray[np.float32]:
+def torch_vision(embedder: Embedder, photos: list[Path], weights: Path) -> NDArray[np.float32]:
     """Embed photos with the torch modules.
 
     Args:
         embedder: for its preprocessing.
         photos: files.
-        minilm: the torch text tower, for the class names.
+        weights: of the image head.
 
     Returns:
         float32 (n, dim).
     """
-    trunk = Trunk(load_efficientnet()).eval()
-    head = ClassNameHead(class_vectors(minilm)).eval()
+    trunk = Trunk(load_vision_tower()).eval()
+    head = LiftedHead(load_head(weights)).eval()
     preprocessing = embedder.model.vision.preprocessing
     pixels = np.stack([to_pixels(load_rgb(photo), preprocessing) for photo in photos])
     with torch.inference_mode():

@@ -77,8 +77,9 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("--sets", nargs="*", default=["scifact"])
     options.add_argument("--images", nargs="*", default=["coco_mini"])
+    options.add_argument("--model", default="mini", help="bundled name or model directory")
     arguments = options.parse_args()
-    omni = OmniEmbed()
+    omni = OmniEmbed(arguments.model)
     for name in arguments.sets:
         figures = text_set(omni, arguments.data / "text_code_tool" / name)
         print(name, {key: round(value, 4) for key, value in figures.items()})

@@ -4,92 +4,63 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import onnx
 import torch
-from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
+from safetensors.torch import load_file
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
+from ..experts.training.vision.head import HeadConfig, ImageHead
+from ..experts.training.vision.towers import Trunk
+from .onnx_io import strip_debug_info
 from .text import OPSET
 
 _HALF_FROM = 16_384
 """Smaller weights stay fp32: depthwise kernels and biases are tiny and the most sensitive."""
 
 
-class Trunk(nn.Module):
-    """EfficientNet-Lite0 from raw pixels, normalisation included.
+class LiftedHead(nn.Module):
+    """An image head with the common direction of captions added to its vectors.
 
     Args:
-        backbone: a timm EfficientNet.
+        head: from training, or fresh, which is the training-free projection (ConSE,
+            arXiv 1312.5650).
     """
 
-    def __init__(self, backbone: nn.Module) -> None:
+    def __init__(self, head: ImageHead) -> None:
         super().__init__()
-        self.backbone = backbone
-
-    def forward(self, pixels: Tensor) -> tuple[Tensor, Tensor]:
-        """Encode pictures.
-
-        Args:
-            pixels: uint8 (n, side, side, 3), RGB.
-
-        Returns:
-            Pooled features float32 (n, 1280) and ImageNet logits float32 (n, 1000).
-        """
-        backbone = cast("nn.Module", self.backbone)
-        scaled = pixels.permute(0, 3, 1, 2).float() / 127.5 - 1.0
-        grid = backbone.forward_features(scaled)  # type: ignore[operator]
-        features = backbone.forward_head(grid, pre_logits=True)  # type: ignore[operator]
-        return features, backbone.classifier(features)  # type: ignore[operator]
-
-
-class ClassNameHead(nn.Module):
-    """The training-free projection: class posteriors times class-name vectors (ConSE).
-
-    Norouzi et al., "Zero-Shot Learning by Convex Combination of Semantic Embeddings",
-    arXiv 1312.5650. The class vectors are centred and freed of their common direction; adding
-    that direction back in a fixed share moves all pictures alike, so that it changes no ranking
-    among pictures, but lets them compete with text documents.
-
-    Args:
-        class_vectors: float32 (classes, dim), unit norm, of the class names in the text space.
-        temperature: divides the logits.
-        common: weight of the common direction.
-    """
-
-    class_vectors: Tensor
-    direction: Tensor
-
-    def __init__(
-        self, class_vectors: NDArray[np.float32], temperature: float = 2.0, common: float = 0.5
-    ) -> None:
-        super().__init__()
-        vectors = torch.from_numpy(class_vectors)
-        direction = normalize(vectors.mean(dim=0), dim=0)
-        centred = vectors - vectors.mean(dim=0)
-        centred = centred - (centred @ direction).unsqueeze(1) * direction
-        self.register_buffer("class_vectors", centred)
-        self.register_buffer("direction", common * direction)
-        self.temperature = temperature
+        self.head = head
 
     def forward(self, features: Tensor, logits: Tensor) -> Tensor:
         """Project into the text space.
 
         Args:
-            features: float32 (n, 1280); a trained head reads them.
+            features: float32 (n, features).
             logits: float32 (n, classes).
 
         Returns:
             float32 (n, dim), unit norm.
         """
-        posterior = torch.softmax(logits / self.temperature, dim=-1)
-        vector = normalize(posterior @ self.class_vectors, dim=-1) + self.direction
-        # Keeps the features an input of the graph, so that a trained head is a drop-in.
-        return normalize(vector + 0.0 * features[:, :1], dim=-1)
+        return self.head.lifted(self.head(features, logits))
+
+
+def load_head(weights: Path) -> ImageHead:
+    """Load a trained head.
+
+    Args:
+        weights: ``image_head.safetensors`` of a training run.
+
+    Returns:
+        The head, in eval mode.
+    """
+    state = load_file(weights)
+    hidden = state["members.0.inner.weight"].shape[0]
+    members = len({name.split(".")[1] for name in state if name.startswith("members.")})
+    head = ImageHead(HeadConfig(hidden=hidden, members=members))
+    head.load_state_dict(state)
+    return head.eval()
 
 
 def export_trunk(trunk: Trunk, path: Path, *, side: int) -> None:
@@ -109,6 +80,7 @@ def export_trunk(trunk: Trunk, path: Path, *, side: int) -> None:
     )
     model = onnx.load(path)
     store_half(model)
+    strip_debug_info(model)
     onnx.save(model, path)
 
 
@@ -123,6 +95,10 @@ def export_head(head: nn.Module, path: Path, *, features: int, classes: int) -> 
     """
     example = (torch.zeros(2, features), torch.zeros(2, classes))
     _export(head, example, path, inputs=["features", "logits"], outputs=["vector"])
+    model = onnx.load(path)
+    store_half(model)
+    strip_debug_info(model)
+    onnx.save(model, path)
 
 
 def _export(

