@@ -150,7 +150,8 @@ def sample(
             report: IndexReport = omni.index(sample_directory(), progress=progress)
         print_report("sample", report, as_json=json)
         for query in QUERIES:
-            print_hits(omni.search(query, top_k=3), as_json=json, title=query)
+            hits = omni.search(query, top_k=3)
+            print_hits(hits, as_json=json, title=query, root=sample_directory())
 
 
 def _conditions(pairs: list[str]) -> dict[str, object] | None:

@@ -80,13 +80,16 @@ def print_report(source: str, report: IndexReport, *, as_json: bool) -> None:
             err.print(Text(f"{name}: {entry.uri}: {entry.error}", style=style))
 
 
-def print_hits(hits: Sequence[Hit], *, as_json: bool, title: str | None = None) -> None:
+def print_hits(
+    hits: Sequence[Hit], *, as_json: bool, title: str | None = None, root: Path | None = None
+) -> None:
     """Print search results.
 
     Args:
         hits: best first.
         as_json: one JSON object a hit and line instead of a table.
         title: the query, where several are printed.
+        root: folder that paths are shown relative to; the working directory by default.
     """
     if as_json:
         for rank, hit in enumerate(hits, 1):
@@ -106,7 +109,7 @@ def print_hits(hits: Sequence[Hit], *, as_json: bool, title: str | None = None) 
         table.add_row(
             f"{hit.score:.3f}",
             Text(document.kind.value, style=_STYLES[document.kind]),
-            Text(_shortened(document.location)),
+            Text(_shortened(document.location, root or Path.cwd())),
             Text(_snippet(document)),
         )
     out.print(table)
@@ -175,14 +178,14 @@ def _hit_fields(hit: Hit) -> dict[str, Any]:
 
 def _snippet(document: Document) -> str:
     if document.kind is Kind.IMAGE:
-        return document.title or (document.text or "")[:_SNIPPET]
-    return " ".join(document.content.split())[:_SNIPPET]
+        return document.title or document.text[:_SNIPPET]
+    shown = document.content if document.kind is Kind.TOOL else document.text
+    return " ".join(shown.split())[:_SNIPPET]
 
 
-def _shortened(location: str) -> str:
-    """Show paths below the working directory relative to it."""
-    root = f"{Path.cwd().as_posix()}/"
-    return location[len(root) :] if location.startswith(root) else location
+def _shortened(location: str, root: Path) -> str:
+    """Show paths below a folder relative to it."""
+    return location.removeprefix(f"{root.as_posix()}/")
 
 
 def _print_json(fields: dict[str, Any]) -> None:
