@@ -25,7 +25,7 @@ class IngestOptions:
     include_hidden: bool = False
     max_file_bytes: int = 20_000_000
     text_characters: int = 900
-    code_characters: int = 800
+    code_characters: int = 600
     overlap_characters: int = 120
 
     def __post_init__(self) -> None:
