@@ -23,7 +23,13 @@ from omniembed.experts.training.data import (
     read_collection,
 )
 from omniembed.experts.training.pairs import read_pairs
-from omniembed.experts.training.tasks import build_task, in_gate_slice, partition
+from omniembed.experts.training.tasks import (
+    build_task,
+    in_gate_slice,
+    partition,
+    sentence_task,
+    split_sentences,
+)
 from omniembed.experts.training.vectors import VectorCache
 from omniembed.types import Document, Kind
 
@@ -218,6 +224,32 @@ def test_held_out_documents_are_no_negatives(tmp_path: Path) -> None:
     assert hidden
     assert not hidden & set(task.eligible.tolist())
     assert task.dev["unseen"].queries.labels == part.unseen
+
+
+def test_sentences_look_for_their_own_document(tmp_path: Path) -> None:
+    words = [f"w{row} w{row + 1} w3 w4 w5 w6" for row in range(20)]
+    rows = [
+        {"query": f"q{row}", "positive": f"{text}. Short one! {text} w9? {'w1 ' * 60}."}
+        for row, text in enumerate(words)
+    ]
+    collection = read_pairs(write_lines(tmp_path / "toy.jsonl", rows))
+    part = partition(collection, gate_share=0.0, unseen_share=0.3)
+    base = tiny_base(tmp_path)
+    task = build_task(collection, part, base)
+    sentences = sentence_task(task, collection, base, limit=8)
+    labels = sentences.train.labels
+    assert len(labels) == 8
+    for text, relevant in zip(labels.texts, labels.relevant, strict=True):
+        assert all(text in collection.documents[row].text for row in relevant)
+        assert set(relevant) <= set(task.eligible.tolist())
+        assert text.endswith((".", "?"))
+        assert 6 <= len(text.split()) <= 40
+
+
+@given(st.text())
+def test_sentences_of_any_text(text: str) -> None:
+    for sentence in split_sentences(text, shortest=1, longest=5):
+        assert sentence in " ".join(text.split())
 
 
 def test_set_without_training_queries() -> None:

@@ -42,6 +42,8 @@ class Recipe:
         config: settings of the run.
         scales: strengths to choose from on dev.
         guard: splits out of domain that the choice of the strength also looks at.
+        sentences: sets whose passages are also trained on with a sentence of theirs as the query.
+            The base finds those already: they keep the expert from unlearning it.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Recipe:
     config: TrainConfig = field(default_factory=TrainConfig)
     scales: tuple[float, ...] = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
     guard: tuple[str, ...] = ()
+    sentences: tuple[str, ...] = ()
 
 
 def _equal(*names: str) -> dict[str, float]:
@@ -73,6 +76,7 @@ RECIPES = {
             start="general",
             config=_FAMILY,
             guard=TEXT_GUARD,
+            sentences=TEXT,
         ),
         Recipe(
             "code",

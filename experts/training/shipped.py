@@ -17,12 +17,15 @@ from .measure import measure
 from .recipes import FOREIGN, UNSEEN_SHARE, Recipe
 from .sources import Sources
 from .strength import Choice, choose_scale
-from .tasks import GATE_SHARE, Probe, Task, build_task, partition
+from .tasks import GATE_SHARE, Probe, Task, build_task, partition, sentence_task
 
 logger = logging.getLogger(__name__)
 
 _PROBE_QUERIES = 1000
 """Queries of a dev split by which the strength is chosen."""
+
+_SENTENCES = 3000
+"""Passages of a set that are also looked for by a sentence of theirs."""
 
 
 def train_recipe(recipe: Recipe, base: Base, sources: Sources, out: Path) -> Choice:
@@ -102,6 +105,8 @@ def _prepare(
         task = build_task(collection, part, base, dev=dev, weight=weight)
         own |= {f"{name}/{split}": one for split, one in task.dev.items()}
         tasks.append(task)
+        if name in recipe.sentences:
+            tasks.append(sentence_task(task, collection, base, limit=_SENTENCES))
     _write(run / "gate_slice.json", kept)
     return tasks, own
 

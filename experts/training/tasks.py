@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -170,6 +170,46 @@ def build_task(
         dev=probes,
         weight=weight,
     )
+
+
+def sentence_task(task: Task, collection: Collection, base: Base, *, limit: int) -> Task:
+    """Make a task whose queries are sentences out of the documents they look for.
+
+    Args:
+        task: the set's own task; only documents that may be its negatives are used.
+        collection: the set.
+        base: the frozen base.
+        limit: number of documents at most.
+
+    Returns:
+        A task without dev queries.
+    """
+    random = np.random.default_rng(0)
+    owners: dict[str, dict[int, float]] = {}
+    for row in random.permutation(task.eligible).tolist():
+        sentences = split_sentences(collection.documents[row].text)
+        if sentences:
+            owners.setdefault(str(random.choice(sentences)), {})[row] = 1.0
+        if len(owners) == limit:
+            break
+    texts = tuple(owners)
+    labels = LabelledQueries(texts, texts, tuple(owners.values()))
+    return replace(task, name=f"{task.name} sentences", train=encode_labels(labels, base), dev={})
+
+
+def split_sentences(text: str, shortest: int = 6, longest: int = 40) -> list[str]:
+    """Cut a text into sentences.
+
+    Args:
+        text: prose.
+        shortest: leave out sentences of fewer words.
+        longest: leave out sentences of more words.
+
+    Returns:
+        The sentences, in order.
+    """
+    found = re.split(r"(?<=[.!?])\s+", " ".join(text.split()))
+    return [one for one in found if shortest <= len(one.split()) <= longest]
 
 
 def _eligible(part: Partition, documents: int) -> Rows:
