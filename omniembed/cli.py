@@ -136,7 +136,10 @@ def info(
 
 @app.command()
 def sample(
-    store: StoreOption = "./omniembed-sample.lance",
+    # Not StoreOption: the sample must not land in the store that the environment names.
+    store: Annotated[
+        str, typer.Option("--store", help="Folder of the store.")
+    ] = "./omniembed-sample.lance",
     threads: ThreadsOption = None,
     json: JsonOption = False,
 ) -> None:
