@@ -198,6 +198,16 @@ def test_a_bad_record_is_named_and_the_others_go_on(record: object) -> None:
     assert "record 1" in str(failure.error)
 
 
+def test_paths_in_a_list_are_not_taken_for_texts(tmp_path: Path) -> None:
+    touch(tmp_path, "a.md")
+    (failure,) = failures([str(tmp_path / "a.md")])
+    assert "once for each path" in str(failure.error)
+    assert [document.text for document in documents(["and/or", "e.g. this"])] == [
+        "and/or",
+        "e.g. this",
+    ]
+
+
 def test_tables() -> None:
     rows = {"id": ["a", "b"], "text": ["one", "two"], "score": [1.5, None]}
     frame = pd.DataFrame(rows)

@@ -59,6 +59,11 @@ def as_record(record: object) -> Document:
     elif isinstance(record, Mapping):
         document = _from_mapping(record)
     elif isinstance(record, str):
+        if _names_a_path(record):
+            raise InputError(
+                f"{record!r} is an existing path, but a str in a list is a text; "
+                "call index() once for each path"
+            )
         document = Document(text=record)
     elif is_image(record):
         uri = str(record) if isinstance(record, Path) else ""
@@ -73,6 +78,15 @@ def as_record(record: object) -> Document:
     if document.image is None and not document.content.strip():
         raise EmptyInputError("holds neither text nor an image")
     return document
+
+
+def _names_a_path(text: str) -> bool:
+    """Tell a path given by mistake from a text; a bare word may well be a text."""
+    looks_like_one = len(text) < 1024 and ("/" in text or "." in text) and "\0" not in text
+    try:
+        return looks_like_one and Path(text).exists()
+    except OSError:
+        return False
 
 
 def table_rows(table: Any) -> Iterator[Mapping[str, object]] | None:
