@@ -95,6 +95,15 @@ def matches(value: object, operator: str, operand: Any) -> bool:
     return same_type and COMPARE[operator](value, operand)
 
 
+def test_a_trailing_nul_is_greater_than_nothing(tmp_path: Path) -> None:
+    store = open_store(tmp_path)
+    fill(store, [Document("a", id=value, metadata={"k": value}) for value in ("a", "a\0", "b")])
+    found = ids(store.search(embed("a"), top_k=9, where={"metadata.k": {"$gt": "a\0"}}))
+    assert found == ["b"]
+    found = ids(store.search(embed("a"), top_k=9, where={"metadata.k": {"$lt": "a\0"}}))
+    assert found == ["a"]
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.lists(scalars, min_size=1, max_size=12), data=st.data())
 def test_metadata_conditions_agree_with_python(

@@ -210,7 +210,8 @@ def order_bits(value: float | str) -> str:
     """
     if isinstance(value, str):
         data = clean(value).encode("utf-8")
-        bits = "".join(f"{byte:08b}" for byte in data[:MAX_ORDERED_BYTES])
+        # The leading one tells a NUL byte from the end of the string.
+        bits = "".join(f"1{byte:08b}" for byte in data[:MAX_ORDERED_BYTES])
         return bits + "1" if len(data) > MAX_ORDERED_BYTES else bits
     try:
         number = float(value) + 0.0  # -0.0 becomes 0.0
