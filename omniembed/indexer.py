@@ -24,6 +24,7 @@ from .errors import (
     IngestError,
     InputError,
     OmniEmbedError,
+    SourceNotFoundError,
     StoreError,
     UnsupportedFileError,
 )
@@ -41,7 +42,6 @@ BATCH = 256
 """Documents that are embedded and committed together; what a kill can cost."""
 
 _FIRST_MAINTENANCE = 64  # commits
-
 _PASSED_OVER = (EmptyInputError, UnsupportedFileError)
 """Errors that say there is nothing to index, rather than that something went wrong."""
 
@@ -87,8 +87,7 @@ def index(
 ) -> IndexReport:
     """Bring a store up to date with a scan.
 
-    Sources in the scope of the scan that it does not list have vanished, and their documents are
-    removed; those of sources that cannot be read are kept.
+    Documents of sources that vanished are removed; those of unreadable sources are kept.
 
     Args:
         scan: sources as they are now.
@@ -100,10 +99,13 @@ def index(
         What was done.
 
     Raises:
+        SourceNotFoundError: when nothing was found, and nothing stored has vanished.
         FingerprintMismatchError: when the store belongs to another base; nothing is read.
         StoreError: when a write fails; what was committed before stays.
     """
     started = time.monotonic()
+    if scan.missing and not (scan.scope and any(map(scan.scope, store.sources()))):
+        raise SourceNotFoundError(scan.missing)
     run = _Run(store, encoder)
     for done, item in enumerate(scan.sources, 1):
         run.add(item)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import random
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +15,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from omniembed import Document, Failure
+from omniembed import Document, Failure, OmniEmbed
 from omniembed.errors import InputTypeError, SourceNotFoundError
 from omniembed.ingest import IngestOptions, Source, scan
 from omniembed.types import Kind
@@ -60,6 +64,36 @@ def test_gitignore_as_git_reads_it(tmp_path: Path) -> None:
     assert "a.log" in everything
 
 
+LINES = (
+    "*", "!*/", "!*.py", "*.log", "!keep.log", "/src", "!/src", "build/", "src/**", "!x.md",
+    "**/build", "a/**/b", "src/*.md", "[ab]", "!a", "x?md", "\\!odd", "# note", "build", "!/a/b/",
+)  # fmt: skip
+FILES = (
+    "x.md", "a.log", "keep.log", "b.py", "src/x.md", "src/a.py", "src/build/gen.py", "build/y.py",
+    "a/b/z.md", "a/q/b/z.md", "!odd", "b/y.txt", "src/deep/x.md",
+)  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="compares with git")
+@pytest.mark.parametrize("seed", range(40))
+def test_ignoring_is_what_git_does(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    touch(tmp_path, *FILES)
+    for folder in ("", "src", "a"):
+        if not folder or chance.random() < 0.5:
+            lines = chance.choices(LINES, k=chance.randint(1, 4))
+            (tmp_path / folder / ".gitignore").write_text("\n".join(lines) + "\n")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    listed = subprocess.run(
+        ["git", "-C", str(tmp_path), "ls-files", "-z", "-o", "--exclude-standard"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split("\0")
+    expected = {name for name in listed if name and not name.endswith(".gitignore")}
+    assert set(names(tmp_path, tmp_path)) == expected
+
+
 def test_rules_above_the_folder_count_inside_a_repository(tmp_path: Path) -> None:
     touch(tmp_path, "sub/a.md", "sub/a.log")
     (tmp_path / ".gitignore").write_text("*.log\n")
@@ -106,7 +140,7 @@ def test_globs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("pattern", "inside", "outside"),
     [
-        ("**/*.md", ["a.md", "x/y/gone.md"], ["a.txt", "x/a.mdx"]),
+        ("**/*.md", ["gone.md", "x/y/gone.md"], ["a.txt", "x/a.mdx"]),
         ("docs/*.md", ["docs/gone.md"], ["gone.md", "docs/x/gone.md", "docs/a.txt"]),
     ],
 )
@@ -129,9 +163,68 @@ def test_a_folder_covers_itself_and_nothing_beside_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["nowhere", "*.nothing", "", Path("nowhere/x.md")])
-def test_what_is_not_there_is_named(source: str | Path) -> None:
+def test_what_is_not_there_is_named(source: str | Path, omni: OmniEmbed) -> None:
     with pytest.raises(SourceNotFoundError):
-        scan(source)
+        omni.index(source)
+    assert not omni.store.exists()
+
+
+@pytest.mark.parametrize("pattern", ["g", "g/*.txt", "g/a.txt"])
+def test_what_has_wholly_vanished_is_removed(pattern: str, tmp_path: Path, omni: OmniEmbed) -> None:
+    touch(tmp_path, "g/a.txt", "other.txt")
+    source = str(tmp_path / pattern)
+    omni.index(tmp_path / "other.txt")
+    assert omni.index(source).added == 1
+    shutil.rmtree(tmp_path / "g")
+    assert omni.index(source).removed == 1
+    assert omni.store.count() == 1
+    with pytest.raises(SourceNotFoundError):
+        omni.index(source)
+
+
+def test_a_folder_removes_only_files_that_are_gone(tmp_path: Path, omni: OmniEmbed) -> None:
+    touch(tmp_path, "d/a.md", "d/build/x.md", "d/.hidden/y.md")
+    (tmp_path / "d" / ".gitignore").write_text("build/\n")
+    omni.index([{"id": str(tmp_path / "d" / "record"), "text": "a record"}])
+    for source in ("d/build", "d/.hidden/*.md"):
+        omni.index(str(tmp_path / source))
+    for _ in range(2):
+        report = omni.index(tmp_path / "d")
+        assert report.removed == 0
+    assert omni.store.count() == 4
+    (tmp_path / "d" / "build" / "x.md").unlink()
+    assert omni.index(tmp_path / "d").removed == 1
+
+
+ROOT = hasattr(os, "getuid") and os.getuid() == 0
+
+
+@pytest.mark.skipif(ROOT and shutil.which("setpriv") is None, reason="root may enter any folder")
+@pytest.mark.parametrize("mode", [0o000, 0o444, 0o311])
+def test_a_folder_without_permission_is_a_failure_and_the_rest_goes_on(
+    mode: int, tmp_path: Path
+) -> None:
+    touch(tmp_path, "t/a.md", "t/locked/b.md")
+    code = (
+        "import sys\nfrom omniembed.ingest import scan\n"
+        "print([type(found).__name__ for found in scan(sys.argv[1]).sources])\n"
+        "print([type(found).__name__ for found in scan(sys.argv[1] + '/*/*.md').sources])\n"
+    )
+    rights = "-dac_override,-dac_read_search"
+    drop = ["setpriv", "--inh-caps", rights, "--bounding-set", rights] if ROOT else []
+    (tmp_path / "t" / "locked").chmod(mode)
+    try:
+        done = subprocess.run(
+            [*drop, sys.executable, "-c", code, str(tmp_path / "t")],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    finally:
+        (tmp_path / "t" / "locked").chmod(0o755)
+    first = done.stdout.split("\n")[0]
+    assert first == "['Source', 'Failure']", done.stderr
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("source", [3, None, b"bytes"])

@@ -36,6 +36,17 @@ def test_markdown_is_cut_at_headings(tmp_path: Path) -> None:
     assert [document.id.rpartition("#")[2] for document in documents] == ["0", "1", "2", "3"]
 
 
+def test_a_long_run_of_blanks_is_read_at_once(tmp_path: Path) -> None:
+    """A backtracking pattern took hours for this line."""
+    (document,) = read(tmp_path, "a.md", "# a" + " " * 100_000 + "b\n")
+    assert document.text.startswith("# a")
+
+
+def test_front_matter_and_fences_hold_no_headings(tmp_path: Path) -> None:
+    text = "---\ntitle: x\n---\nhello\n\n```\n# a\n```python\n# still\n```\n\n# B ##\n\nend\n"
+    assert [document.title for document in read(tmp_path, "a.md", text)] == ["a", "B"]
+
+
 def test_setext_headings(tmp_path: Path) -> None:
     documents = read(tmp_path, "a.md", "Title\n=====\n\ntext\n\nPart\n----\n\nmore\n")
     assert [document.title for document in documents] == ["Title", "Title > Part"]

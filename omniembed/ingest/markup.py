@@ -12,8 +12,8 @@ from .passages import Section
 if TYPE_CHECKING:
     from bs4.element import Tag
 
-_MD_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.+?)\s*#*\s*$")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_MD_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _UNDERLINE = re.compile(r"([=\-`:.'\"~^_*+#])\1{2,}\s*$")
 _HTML_HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _HTML_BLOCKS = frozenset(
@@ -79,18 +79,43 @@ def markdown_sections(text: str) -> list[Section]:
     """
     lines = text.split("\n")
     marks: dict[int, tuple[int, str]] = {}
+    front = _front_matter(lines)
     fence = ""
     for index, line in enumerate(lines):
-        opening = _FENCE.match(line)
-        if opening and (not fence or opening[1].startswith(fence)):
-            fence = "" if fence else opening[1]
-        elif not fence and (heading := _MD_HEADING.match(line)):
-            marks[index] = (len(heading[1]), heading[2])
-        elif not fence and index and re.fullmatch(r" {0,3}(=+|-{2,})\s*", line):
-            title = lines[index - 1].strip()
-            if title and index - 1 not in marks and not title.startswith(("-", "*", "|", ">")):
-                marks[index - 1] = (1 if "=" in line else 2, title)
+        if index < front:
+            continue
+        if mark := _FENCE.match(line):
+            closes = mark[1].startswith(fence) and not mark[2].strip()
+            if not fence or closes:
+                fence = "" if fence else mark[1]
+        elif not fence and (heading := _heading(lines, index, marks)):
+            marks[heading[0]] = heading[1:]
     return _sections(lines, marks)
+
+
+def _front_matter(lines: Sequence[str]) -> int:
+    """Count the lines of a YAML block at the beginning, whose end looks like an underline."""
+    if lines[0].rstrip() != "---":
+        return 0
+    ends = (at for at, line in enumerate(lines[1:200], 1) if line.rstrip() in {"---", "..."})
+    return next(ends, -1) + 1
+
+
+def _heading(
+    lines: Sequence[str], index: int, marks: dict[int, tuple[int, str]]
+) -> tuple[int, int, str] | None:
+    """Read a heading that begins or is underlined in a line: its line, level and title."""
+    line = lines[index]
+    if heading := _MD_HEADING.match(line):
+        title = heading[2].strip()
+        bare = title.rstrip("#")
+        title = bare.rstrip() if bare != title and (not bare or bare[-1:].isspace()) else title
+        return (index, len(heading[1]), title) if title else None
+    if index and re.fullmatch(r" {0,3}(=+|-{2,})[ \t]*", line):
+        title = lines[index - 1].strip()
+        if title and index - 1 not in marks and not title.startswith(("-", "*", "|", ">")):
+            return index - 1, 1 if "=" in line else 2, title
+    return None
 
 
 def rst_sections(text: str) -> list[Section]:

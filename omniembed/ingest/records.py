@@ -37,7 +37,9 @@ def record_sources(records: Iterable[object]) -> Iterator[Source | Failure]:
             yield Failure(f"record {index}", error)
             continue
         identifier = document.id or digest
-        yield Source(identifier, digest, _reader(replace(document, id=identifier)))
+        # The prefix keeps an id that looks like a path out of the scope of any folder.
+        uri = f"record:{identifier}"
+        yield Source(uri, digest, _reader(replace(document, id=identifier)))
 
 
 def as_record(record: object) -> Document:

@@ -29,7 +29,8 @@ def scan(source: object, options: IngestOptions = IngestOptions()) -> Scan:
         The scan.
 
     Raises:
-        SourceNotFoundError: when a path or glob matches nothing.
+        SourceNotFoundError: for an empty path. One that matches nothing is noted in the scan.
+        IngestError: for a path that is no file or folder.
         InputTypeError: when the source is of another type.
     """
     if isinstance(source, (str, Path)):
@@ -52,29 +53,43 @@ def _scan_path(source: str | Path, options: IngestOptions) -> Scan:
     if not text.strip():
         raise SourceNotFoundError("the path to index is empty; give a file, a folder or a glob")
     path = Path(os.path.abspath(text))
-    if path.is_dir():
+    below = path.as_posix().rstrip("/") + "/"
+    if os.path.isdir(path):
         found = list(walk(path, options))
-        prefix = path.as_posix().rstrip("/") + "/"
-        return Scan(_sources(found, options), lambda uri: uri.startswith(prefix), len(found))
-    if path.exists():
+        return Scan(_sources(found, options), _gone(lambda uri: uri.startswith(below)), len(found))
+    if os.path.isfile(path):
         return Scan(_sources([path], options), None, 1)
+    if os.path.lexists(path):
+        raise IngestError(f"{path} is neither a file nor a folder that can be read")
     if glob.has_magic(text):
         return _scan_glob(text, options)
-    raise SourceNotFoundError(f"nothing to index at {str(source)!r}: no such file or folder")
+    missing = f"nothing to index at {str(source)!r}: no such file or folder"
+    covers = _gone(lambda uri: uri == path.as_posix() or uri.startswith(below))
+    return Scan([], covers, 0, missing)
 
 
 def _scan_glob(pattern: str, options: IngestOptions) -> Scan:
     absolute = os.path.abspath(pattern)
-    root = _fixed_part(absolute)
     matched = {Path(name) for name in glob.glob(absolute, recursive=True)}
+    root = _fixed_part(absolute)
+    found = walk(root, options) if matched else iter(())
     files: list[Path | Failure] = [
         item
-        for item in walk(root, options)
+        for item in found
         if isinstance(item, Failure) or item in matched or not matched.isdisjoint(item.parents)
     ]
-    if not any(isinstance(item, Path) for item in files):
-        raise SourceNotFoundError(f"nothing to index: no file matches {pattern!r}")
-    return Scan(_sources(files, options), _matches(absolute), len(files))
+    nothing = not any(isinstance(item, Path) for item in files)
+    missing = f"nothing to index: no file matches {pattern!r}" if nothing else None
+    return Scan(_sources(files, options), _gone(_matches(absolute)), len(files), missing)
+
+
+def _gone(covers: Callable[[str], bool]) -> Callable[[str], bool]:
+    """Restrict a scope to files that no longer exist.
+
+    What exists but was passed over, such as an ignored file that was indexed by its own name,
+    has not vanished.
+    """
+    return lambda uri: covers(uri) and not os.path.lexists(uri)
 
 
 def _fixed_part(pattern: str) -> Path:

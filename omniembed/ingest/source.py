@@ -36,14 +36,17 @@ class Scan:
 
     Attributes:
         sources: found lazily, in a fixed order; a ``Failure`` for an entry that cannot be read.
-        scope: tells whether a stored uri belongs to what was scanned, so that it has vanished if
-            the scan does not list it; ``None`` for records, which never vanish.
+        scope: tells whether the file of a stored uri belongs to what was scanned and is gone;
+            ``None`` for records, which never vanish.
         total: number of sources, where it is known beforehand.
+        missing: why nothing was found where files were named; an error, unless the store holds
+            documents in the scope, which have then vanished.
     """
 
     sources: Iterable[Source | Failure]
     scope: Callable[[str], bool] | None
     total: int | None
+    missing: str | None = None
 
 
 def file_digest(path: Path, settings: str) -> str:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..errors import IngestError, UnsupportedFileError
 from ..types import Failure
+from .gitignore import Pattern, parse, verdict
 from .options import IngestOptions
-
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
 
 _NEVER = frozenset({"__pycache__", "node_modules", ".git", ".hg", ".svn"})
 
@@ -51,13 +48,15 @@ def walk(root: Path, options: IngestOptions) -> Iterator[Path | Failure]:
                 if not _is_generated(path) and not (rules and rules.ignores(path, folder=True)):
                     folders.append(path)
             elif not (rules and rules.ignores(path, folder=False)):
-                yield from _file(path, root)
+                yield from _file(entry, root)
         pending += reversed(folders)
 
 
-def _file(path: Path, root: Path) -> Iterator[Path | Failure]:
-    if not path.is_symlink():
-        if path.is_file():
+def _file(entry: os.DirEntry[str], root: Path) -> Iterator[Path | Failure]:
+    path = Path(entry.path)
+    if not entry.is_symlink():
+        # The folder tells the type of its entries, even where they may not be opened.
+        if entry.is_file():
             yield path
         return
     try:
@@ -65,9 +64,9 @@ def _file(path: Path, root: Path) -> Iterator[Path | Failure]:
     except (OSError, RuntimeError):
         yield Failure(path.as_posix(), IngestError(f"{path} is a link to nothing"))
         return
-    if not target.is_file():
+    if not os.path.isfile(target):
         return
-    if target.is_relative_to(root):
+    if target.is_relative_to(root.resolve()):
         yield path
     else:
         reason = f"{path} is a link to a file outside {root}; index that file by its own path"
@@ -78,62 +77,48 @@ def _is_generated(folder: Path) -> bool:
     return (
         folder.name in _NEVER
         or folder.suffix == ".lance"
-        or (folder / "pyvenv.cfg").is_file()
+        or os.path.isfile(folder / "pyvenv.cfg")
         or _is_store(folder)
     )
 
 
 def _is_store(folder: Path) -> bool:
     """Recognise a LanceDB store under any name."""
-    return (folder / "documents.lance").is_dir()
+    return os.path.isdir(folder / "documents.lance")
 
 
 class _Rules:
     """The .gitignore files between the repository's root and the files in question."""
 
     def __init__(self, root: Path) -> None:
-        self._specs: dict[Path, GitIgnoreSpec] = {}
+        self._patterns: dict[Path, list[Pattern]] = {}
         above = [root, *root.parents]
-        tops = [folder for folder in above if (folder / ".git").exists()]
+        tops = [folder for folder in above if os.path.exists(folder / ".git")]
         if tops:
             for folder in above[1 : above.index(tops[0]) + 1]:
                 self.read(folder)
-            if self.ignores(root, folder=True):
+            if self._lies_in_ignored(root):
                 # Somebody who points at an ignored folder wants it.
-                self._specs.clear()
+                self._patterns.clear()
 
     def read(self, folder: Path) -> None:
         """Take note of the rules in a folder."""
-        from pathspec import GitIgnoreSpec
-
         try:
-            lines: Sequence[str] = (
-                (folder / ".gitignore").read_text(encoding="utf-8", errors="replace").splitlines()
-            )
+            text = (folder / ".gitignore").read_text(encoding="utf-8-sig", errors="replace")
         except OSError:
             return
-        self._specs[folder] = GitIgnoreSpec.from_lines(_valid(lines))
+        self._patterns[folder] = parse(text.split("\n"))
 
     def ignores(self, path: Path, *, folder: bool) -> bool:
         """Tell whether git would ignore a path; the rules nearest to it decide."""
         for parent in path.parents:
-            spec = self._specs.get(parent)
-            if spec is None:
-                continue
-            relative = path.relative_to(parent).as_posix()
-            verdict = spec.check_file(f"{relative}/" if folder else relative).include
-            if verdict is not None:
-                return bool(verdict)
+            patterns = self._patterns.get(parent)
+            if patterns is not None:
+                answer = verdict(patterns, path.relative_to(parent).parts, folder=folder)
+                if answer is not None:
+                    return answer
         return False
 
-
-def _valid(lines: Sequence[str]) -> Iterator[str]:
-    """Drop patterns that pathspec cannot read; git drops them too."""
-    from pathspec import GitIgnoreSpec
-
-    for line in lines:
-        try:
-            GitIgnoreSpec.from_lines([line])
-        except ValueError:
-            continue
-        yield line
+    def _lies_in_ignored(self, root: Path) -> bool:
+        above = [root, *root.parents]
+        return any(self.ignores(folder, folder=True) for folder in above)
