@@ -54,7 +54,7 @@ class Document:
 
     Attributes:
         text: what is embedded and searched by words; for an image, its caption (may be empty).
-        kind: what the document is; a string is converted.
+        kind: what the document is; a string is converted. With an image, ``image``.
         id: unique in a store; derived from ``uri`` and the content when empty.
         title: heading, symbol or tool name; embedded ahead of the text.
         uri: where the document came from (a file path, or any identifier of the source).
@@ -79,7 +79,12 @@ class Document:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "kind", Kind.parse(self.kind))
+        kind = Kind.parse(self.kind)
+        if self.image is not None and kind is Kind.TEXT:
+            kind = Kind.IMAGE  # the default kind says nothing about a document with a picture
+        elif self.image is not None and kind is not Kind.IMAGE:
+            raise InputError(f"a document of kind {kind.value!r} cannot have an image")
+        object.__setattr__(self, "kind", kind)
         if not isinstance(self.text, str):
             raise InputTypeError(f"Document.text must be str, not {type(self.text).__name__}")
 

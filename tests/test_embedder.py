@@ -152,6 +152,13 @@ def test_bad_documents_are_named(
         omni.embed_documents(documents)  # type: ignore[arg-type]
 
 
+def test_an_image_makes_an_image_document(omni: OmniEmbed) -> None:
+    vectors = omni.embed_documents([Document(text="hello", image=CAT), CAT, "hello"])
+    assert np.array_equal(vectors[0], vectors[1])
+    with pytest.raises(InputError, match="cannot have an image"):
+        Document(text="x", kind="code", image=CAT)
+
+
 def test_one_bad_document_does_not_spoil_the_rest(embedder: Embedder, tmp_path: Path) -> None:
     broken = tmp_path / "broken.png"
     broken.write_bytes(b"x")

@@ -148,6 +148,14 @@ def test_damaged_files_give_a_typed_error_with_the_index(content: bytes, tmp_pat
     assert caught.value.index == 7
 
 
+def test_postscript_under_another_name_is_never_run(tmp_path: Path) -> None:
+    path = tmp_path / "picture.png"
+    header = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n%%EndComments\nshowpage\n"
+    path.write_bytes(header)
+    with pytest.raises(ImageDecodeError, match="no image format"):
+        load_rgb(path)
+
+
 def test_missing_files_and_folders(tmp_path: Path) -> None:
     for path in (tmp_path / "nowhere.png", tmp_path):
         with pytest.raises(ImageDecodeError, match="cannot read"):

@@ -7,6 +7,8 @@ import random
 import shutil
 import subprocess
 import sys
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -310,6 +312,24 @@ def test_tables() -> None:
         assert [(document.id, document.text) for document in found] == [("a", "one"), ("b", "two")]
         assert [dict(document.metadata) for document in found] == [{"score": 1.5}, {}]
     assert scan(frame).total == 2
+
+
+def test_tables_with_dates_decimals_and_lists() -> None:
+    frame = pd.DataFrame(
+        {
+            "id": [1, 2],
+            "text": ["a", "b"],
+            "when": pd.to_datetime(["2020-05-01", None]),
+            "tags": [np.array(["x", "y"]), None],
+            "price": [Decimal("1.5"), None],
+        }
+    )
+    assert [dict(document.metadata) for document in documents(frame)] == [
+        {"when": "2020-05-01T00:00:00", "tags": ["x", "y"], "price": 1.5},
+        {},
+    ]
+    day = pa.table({"text": ["a"], "day": pa.array([date(2020, 5, 1)])})
+    assert documents(day)[0].metadata == {"day": "2020-05-01"}
 
 
 def test_kinds_of_files(tmp_path: Path) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from omniembed.ingest import IngestOptions
+from omniembed.errors import IngestError
+from omniembed.ingest import IngestOptions, Source, scan
 from omniembed.ingest.readers import read_file
 from omniembed.ingest.records import as_record
 from omniembed.ingest.tools import readable, tools_in
@@ -133,12 +134,79 @@ def test_data_that_describe_no_tool_are_text(tmp_path: Path) -> None:
     assert document.kind is Kind.TEXT
 
 
-@pytest.mark.parametrize("content", ["{", "[" * 100_000, "{a: &x [*x]}", "\t- bad\n yaml: ["])
+@pytest.mark.parametrize("content", ["{", "[" * 100_000, "\t- bad\n yaml: ["])
 def test_broken_data_are_text(content: str, tmp_path: Path) -> None:
     for name in ("a.json", "a.yaml"):
         path = tmp_path / name
         path.write_text(content)
         assert {document.kind for document in read_file(path, IngestOptions())} == {Kind.TEXT}
+
+
+@pytest.mark.parametrize("levels", [0, 12])
+def test_multiplying_aliases_are_refused(levels: int, tmp_path: Path) -> None:
+    path = tmp_path / "bomb.yaml"
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"] if levels else ["a0: &a0 [*a0]"]
+    for n in range(1, levels):
+        lines.append(f"a{n}: &a{n} [" + ", ".join([f"*a{n - 1}"] * 9) + "]")
+    path.write_text("\n".join(lines))
+    with pytest.raises(IngestError, match="aliases"):
+        read_file(path, IngestOptions())
+
+
+def test_yaml_dates_and_words_stay_text(tmp_path: Path) -> None:
+    path = tmp_path / "api.yaml"
+    path.write_text(
+        "openapi: 3.0.0\npaths:\n  /x:\n    get:\n      operationId: x\n      parameters:\n"
+        "      - {name: day, in: query, schema: {type: string, default: 2020-01-01}}\n"
+        "      - {name: free, in: query, required: true, schema: true}\n"
+        "      - {name: odd, in: query, schema: null}\n"
+        "      - {name: flag, in: query, schema: {properties: {on: {type: boolean}}}}\n"
+        "    put: {operationId: y}\n"
+    )
+    first, second = read_file(path, IngestOptions())
+    assert (first.title, second.title) == ("x", "y")
+    assert "- free (required)" in first.text
+    assert "- flag.on (boolean)" in first.text
+    json.dumps(first.metadata, allow_nan=False)
+
+
+def test_an_odd_entry_does_not_spoil_a_tool_list() -> None:
+    good = {"name": NAME, "description": DESCRIPTION, "input_schema": SCHEMA}
+    server_side = {"type": "web_search_20250305", "name": "web_search"}
+    bare = {"type": "function", "function": {"name": "ping"}}
+    for data in ({"tools": [good, server_side]}, [good, bare]):
+        assert next(iter(tools_in(data) or ())).title == NAME
+        assert len(tools_in(data) or ()) == 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_tool_descriptions_are_records_too(form: str) -> None:
+    data = FORMS[form]
+    records = data if isinstance(data, list) else [data]
+    (source,) = scan(records).sources
+    assert isinstance(source, Source)
+    (document,) = source.read()
+    assert (document.kind, document.title) == (Kind.TOOL, NAME)
+
+
+def test_a_record_of_kind_tool_needs_no_schema() -> None:
+    document = as_record({"kind": "tool", "name": "ping", "description": "Is it up?", "id": "p"})
+    assert (document.id, document.title, document.kind) == ("p", "ping", Kind.TOOL)
+    assert "Is it up?" in document.text
+
+
+def test_combined_schemas() -> None:
+    one = {"properties": {"a": {"type": "string"}}, "required": ["a"]}
+    two = {"properties": {"b": {"type": "integer"}}, "required": ["b"]}
+    for body, lines in (
+        ({"allOf": [one, two]}, ["- a (string, required)", "- b (integer, required)"]),
+        ({"oneOf": [one, two]}, ["- a (string)", "- b (integer)"]),
+        ({"type": "array", "items": one}, ["- a (string, required)"]),
+    ):
+        media = {"content": {"application/json": {"schema": body}}}
+        api = {"openapi": "3.1.0", "paths": {"/x": {"post": {"requestBody": media}}}}
+        (document,) = tools_in(api) or ()
+        assert [line for line in document.text.split("\n") if line.startswith("-")] == lines
 
 
 def test_callables() -> None:
@@ -151,6 +219,14 @@ def test_callables() -> None:
     assert "send mail: Send a message." in document.text
     assert "- to (str, required)" in document.text
     assert "- urgent (bool)" in document.text
+
+    def loose(*args: int, first: int | None = None, **options: list[int]) -> None:
+        """Do it."""
+
+    assert "- first (int | None)" in as_record(loose).text
+    assert "args" not in as_record(loose).text
+    document = as_record(partial(loose, first=3))
+    assert (document.title, "Do it." in document.text) == ("loose", True)
     for other in (len, print, str.upper, partial(send_mail, "x"), lambda x: x):
         assert as_record(other).kind is Kind.TOOL
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from ..errors import EmptyInputError, IngestError, UnsupportedFileError
 from ..types import Document, Kind
 from .code import cut_code
+from .data import parse_data
 from .decoding import Decoded, decode
 from .languages import CODE, DATA, HTML, IMAGES, MARKDOWN, PDF, RST, language_of
 from .markup import html_sections, markdown_sections, plain_sections, rst_sections
@@ -18,7 +18,6 @@ from .options import IngestOptions
 from .passages import Section, cut
 from .tools import tools_in
 
-_MAX_YAML_BYTES = 5_000_000
 _NOT_TEXT = frozenset(
     {
         ".svg",
@@ -92,7 +91,7 @@ def _text_file(path: Path, suffix: str, options: IngestOptions) -> Iterator[Docu
     head = decoded.text.partition("\n")[0]
     language = language_of(path, head)
     if suffix in DATA:
-        tools = tools_in(_parse(decoded.text, suffix))
+        tools = tools_in(parse_data(decoded.text, suffix))
         if tools is not None:
             yield from tools
             return
@@ -196,24 +195,6 @@ def _pdf(path: Path, options: IngestOptions) -> Iterator[Document]:
         for document in _passages(title, plain_sections(cleaned.text), cleaned, options):
             metadata = {**document.metadata, "page": number}
             yield replace(document, start_line=None, end_line=None, metadata=metadata)
-
-
-def _parse(text: str, suffix: str) -> Any:
-    """Parse JSON or YAML; ``None`` where it is neither, and the file is then plain text."""
-    try:
-        if suffix == ".json":
-            return json.loads(text)
-        if len(text) > _MAX_YAML_BYTES or ("&" in text and text.count("*") > 10_000):
-            return None  # anchors that multiply: not worth the risk
-        import yaml
-
-        return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (ValueError, RecursionError):
-        return None
-    except Exception as error:
-        if type(error).__module__.startswith("yaml"):
-            return None
-        raise
 
 
 def settings_key(path: Path, options: IngestOptions) -> str:

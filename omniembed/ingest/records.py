@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from datetime import date, time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from ..errors import EmptyInputError, InputError, InputTypeError, OmniEmbedError
 from ..inputs import is_image
 from ..types import Document, Failure, Kind
 from .source import Source, content_digest
-from .tools import callable_document
+from .tools import callable_document, tool_document, tools_in
 
 _FIELDS = ("id", "title", "text", "kind", "uri", "image", "language", "symbol")
 _ALIASES = {"_id": "id", "content": "text", "body": "text"}
@@ -28,7 +30,7 @@ def record_sources(records: Iterable[object]) -> Iterator[Source | Failure]:
     Yields:
         A source each, or a failure that names the record's position.
     """
-    for index, record in enumerate(records):
+    for index, record in _expanded(records):
         try:
             document = as_record(record)
             digest = _digest(document)
@@ -40,6 +42,18 @@ def record_sources(records: Iterable[object]) -> Iterator[Source | Failure]:
         # The prefix keeps an id that looks like a path out of the scope of any folder.
         uri = f"record:{identifier}"
         yield Source(uri, digest, _reader(replace(document, id=identifier)))
+
+
+def _expanded(records: Iterable[object]) -> Iterator[tuple[int, object]]:
+    """Replace tool lists and function schemas, which are mappings too, by their tools."""
+    for index, record in enumerate(records):
+        tools = tools_in(record) if isinstance(record, Mapping) and _is_bare(record) else None
+        for item in [record] if tools is None else tools:
+            yield index, item
+
+
+def _is_bare(record: Mapping[Any, Any]) -> bool:
+    return not {"text", "content", "body", "image", "title"} & record.keys()
 
 
 def as_record(record: object) -> Document:
@@ -127,6 +141,8 @@ def _from_mapping(record: Mapping[Any, Any]) -> Document:
         value = row.pop(name, None)
         if value is not None:
             fields[name] = _field(name, value)
+    if fields.get("kind") == "tool" and "text" not in fields and row.get("name"):
+        return replace(tool_document(row), id=fields.get("id", ""), uri=fields.get("uri", ""))
     metadata = row.pop("metadata", None) or {}
     if not isinstance(metadata, Mapping):
         raise InputError(f"metadata must be a mapping, not {type(metadata).__name__}")
@@ -164,12 +180,20 @@ def _image(value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Turn NumPy scalars into Python's, and missing values into ``None``."""
-    if hasattr(value, "item") and getattr(value, "ndim", None) == 0:
-        value = value.item()
+    """Turn what tables hold into JSON values, and missing values into ``None``."""
+    if type(value).__name__ in {"NAType", "NaTType"}:
+        return None
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):
+        value = value.tolist()
+    if isinstance(value, (date, time)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        value = float(value)
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
     if value is None or (isinstance(value, float) and value != value):
         return None
-    return None if type(value).__name__ in {"NAType", "NaTType"} else value
+    return value
 
 
 def _digest(document: Document) -> str:

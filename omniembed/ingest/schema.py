@@ -35,12 +35,7 @@ def _resolve(node: Any, root: Mapping[str, Any], seen: frozenset[str], depth: in
         if reference in seen or depth <= 0:
             return {key: target[key] for key in _SURFACE if key in target}
         return _resolve(target, root, seen | {reference}, depth - 1)
-    merged = dict(node)
-    for part in node.get("allOf", ()) if isinstance(node.get("allOf"), list) else ():
-        inner = _resolve(part, root, seen, depth - 1) if depth > 0 else {}
-        if isinstance(inner, Mapping):
-            properties = {**_mapping(merged, "properties"), **_mapping(inner, "properties")}
-            merged = {**inner, **merged, "properties": properties}
+    merged = _merged(node, root, seen, depth)
     if isinstance(merged.get("properties"), Mapping) and depth > 0:
         merged["properties"] = {
             name: _resolve(value, root, seen, depth - 1)
@@ -48,6 +43,27 @@ def _resolve(node: Any, root: Mapping[str, Any], seen: frozenset[str], depth: in
         }
     if isinstance(merged.get("items"), Mapping) and depth > 0:
         merged["items"] = _resolve(merged["items"], root, seen, depth - 1)
+    return merged
+
+
+def _merged(
+    node: Mapping[str, Any], root: Mapping[str, Any], seen: frozenset[str], depth: int
+) -> dict[str, Any]:
+    """Gather the properties of combined schemas; only ``allOf`` makes any of them required."""
+    merged = dict(node)
+    for key in ("allOf", "oneOf", "anyOf"):
+        for part in node[key] if isinstance(node.get(key), list) and depth > 0 else ():
+            inner = _resolve(part, root, seen, depth - 1)
+            if not isinstance(inner, Mapping):
+                continue
+            properties = {**_mapping(merged, "properties"), **_mapping(inner, "properties")}
+            required = [*_list(merged, "required")]
+            if key == "allOf":
+                required += _list(inner, "required")
+            merged = {**inner, **merged}
+            if properties:
+                merged["properties"] = properties
+            merged["required"] = required
     return merged
 
 
@@ -110,3 +126,8 @@ def _type(schema: Mapping[str, Any]) -> str:
 def _mapping(node: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     value = node.get(key)
     return value if isinstance(value, Mapping) else {}
+
+
+def _list(node: Mapping[str, Any], key: str) -> list[Any]:
+    value = node.get(key)
+    return value if isinstance(value, list) else []

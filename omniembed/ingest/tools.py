@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..types import Document, Kind
@@ -28,15 +30,27 @@ def tools_in(data: object) -> list[Document] | None:
             return list(_openapi(data))
         if isinstance(data.get("result"), Mapping):
             return tools_in(data["result"])
-        if isinstance(data.get("tools"), Sequence):
-            return tools_in(data["tools"])
-        return tools_in([data])
-    if not isinstance(data, Sequence) or isinstance(data, str) or not data:
+        if isinstance(data.get("tools"), list):
+            return _tool_list(data["tools"], at_least=1)
+        return _tool_list([data], at_least=1)
+    if not isinstance(data, list):
         return None
-    functions = [_function(entry) for entry in data]
-    if any(function is None for function in functions):
+    # A list that is not announced as one of tools must mostly look like one.
+    return _tool_list(data, at_least=max(1, len(data) // 2 + 1))
+
+
+def _tool_list(entries: Sequence[object], *, at_least: int) -> list[Document] | None:
+    """Read tools; beside recognised ones, an entry of another form counts if it has a name."""
+    recognised = sum(_function(entry) is not None for entry in entries)
+    if recognised < at_least:
         return None
-    return [tool_document(function) for function in functions if function is not None]
+    named = [
+        entry
+        for entry in entries
+        if (isinstance(entry, Mapping) and isinstance(entry.get("name"), str) and entry["name"])
+        or _function(entry) is not None
+    ]
+    return [tool_document(_function(entry) or entry) for entry in named]  # type: ignore[arg-type]
 
 
 def tool_document(function: Mapping[str, Any], **metadata: object) -> Document:
@@ -62,8 +76,13 @@ def tool_document(function: Mapping[str, Any], **metadata: object) -> Document:
         kind=Kind.TOOL,
         title=name,
         symbol=name,
-        metadata={**metadata, "schema": dict(function)},
+        metadata={**metadata, "schema": _storable(function)},
     )
+
+
+def _storable(schema: Mapping[str, Any]) -> Any:
+    """Copy a schema as plain JSON: dates and other odd values as text."""
+    return json.loads(json.dumps(schema, default=str), parse_constant=str)
 
 
 def callable_document(function: Callable[..., object]) -> Document:
@@ -75,21 +94,30 @@ def callable_document(function: Callable[..., object]) -> Document:
     Returns:
         The document.
     """
-    name = getattr(function, "__name__", type(function).__name__)
-    try:
-        parameters = inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        parameters = {}  # type: ignore[assignment]
-    properties = {
-        key: {"type": _annotation(parameter.annotation)} for key, parameter in parameters.items()
-    }
-    required = [key for key, p in parameters.items() if p.default is inspect.Parameter.empty]
+    inner = function
+    while isinstance(inner, partial):
+        inner = inner.func
+    name = getattr(inner, "__name__", type(inner).__name__)
+    parameters = _parameters(function)
+    properties = {p.name: {"type": _annotation(p.annotation)} for p in parameters}
+    required = [p.name for p in parameters if p.default is inspect.Parameter.empty]
     schema = {"type": "object", "properties": properties, "required": required}
-    module = getattr(function, "__module__", "") or ""
+    module = getattr(inner, "__module__", "") or ""
     return tool_document(
-        {"name": name, "description": inspect.getdoc(function) or "", "parameters": schema},
+        {"name": name, "description": inspect.getdoc(inner) or "", "parameters": schema},
         module=module,
     )
+
+
+def _parameters(function: Callable[..., object]) -> list[inspect.Parameter]:
+    """List the parameters that a caller names: without self, ``*args`` and ``**kwargs``."""
+    try:
+        found = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    if found and found[0].name in {"self", "cls"}:
+        found = found[1:]
+    return [p for p in found if p.kind not in {p.VAR_POSITIONAL, p.VAR_KEYWORD}]
 
 
 def readable(name: str) -> str:
@@ -114,8 +142,7 @@ def _function(entry: object) -> Mapping[str, Any] | None:
     if not isinstance(function.get("name"), str) or not function["name"].strip():
         return None
     has_schema = any(isinstance(function.get(key), Mapping) for key in _SCHEMA_KEYS)
-    described = isinstance(function.get("description"), str) and entry.get("type") == "function"
-    return function if has_schema or described else None
+    return function if has_schema or entry.get("type") == "function" else None
 
 
 def _openapi(root: Mapping[str, Any]) -> Iterator[Document]:
@@ -143,12 +170,15 @@ def _operation(
         if not isinstance(parameter, Mapping) or "name" not in parameter:
             continue
         name = str(parameter["name"])
-        schema = resolve(parameter.get("schema", {}), root)
-        properties[name] = {**schema, "description": parameter.get("description", "")}
+        schema = resolve(parameter.get("schema"), root)
+        # OpenAPI 3.1 allows true and false for a schema.
+        details = schema if isinstance(schema, Mapping) else {}
+        description = parameter.get("description") or details.get("description", "")
+        properties[name] = {**details, "description": description}
         if parameter.get("required"):
             required.append(name)
     body = _body(root, operation)
-    properties.update(body.get("properties", {}))
+    properties.update(body["properties"] if body else {})
     required += [str(name) for name in _list(body.get("required"))]
     parts = (operation.get("summary"), operation.get("description"))
     described = ". ".join(str(part).strip().rstrip(".") for part in parts if part)
@@ -165,7 +195,9 @@ def _body(root: Mapping[str, Any], operation: Mapping[str, Any]) -> Mapping[str,
     body = resolve(operation.get("requestBody", {}), root)
     content = body.get("content", {}) if isinstance(body, Mapping) else {}
     for media in content.values() if isinstance(content, Mapping) else ():
-        schema = resolve(media.get("schema", {}), root) if isinstance(media, Mapping) else {}
+        schema = resolve(media.get("schema"), root) if isinstance(media, Mapping) else None
+        if isinstance(schema, Mapping) and isinstance(schema.get("items"), Mapping):
+            schema = schema["items"]
         if isinstance(schema, Mapping) and isinstance(schema.get("properties"), Mapping):
             return schema
     return {}
@@ -178,4 +210,6 @@ def _list(value: object) -> Sequence[Any]:
 def _annotation(annotation: object) -> str:
     if annotation is inspect.Parameter.empty:
         return ""
-    return annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
+    if isinstance(annotation, str):
+        return annotation
+    return annotation.__name__ if type(annotation) is type else str(annotation)

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from ..types import ImageInput
 
 
+_FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
+"""Others are refused whatever their suffix: for EPS, Pillow would start Ghostscript."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImageLimits:
     """What is refused before decoding.
@@ -107,7 +111,8 @@ def _open_quietly(stream: io.BytesIO) -> Image:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PILImage.DecompressionBombWarning)
-        return PILImage.open(stream)
+        PILImage.init()  # with formats named, open() does not load their plugins itself
+        return PILImage.open(stream, formats=_FORMATS)
 
 
 def _decode(picture: Image, name: str, index: int | None, limits: ImageLimits) -> Image:
