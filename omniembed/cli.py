@@ -39,7 +39,7 @@ ModelOption = Annotated[
 ThreadsOption = Annotated[
     int | None, typer.Option("--threads", min=1, help="Processor threads; all by default.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON Lines for scripts.")]
 
 
 class KindChoice(str, Enum):

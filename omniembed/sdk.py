@@ -54,7 +54,9 @@ class OmniEmbed:
         threads: int | None = None,
     ) -> None:
         self.model = Model.load(model, SessionOptions(threads=threads))
-        self._store_uri = store
+        # A relative path means the folder that is current now, not at first use.
+        remote = "://" in str(store)
+        self._store_uri = store if remote else Path(store).expanduser().absolute()
 
     @cached_property
     def embedder(self) -> Embedder:
@@ -262,4 +264,4 @@ def _join(
 ) -> Mapping[str, Any] | None:
     if first and second:
         return {"$and": [first, second]}
-    return first or second
+    return second if first is None else first

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from omniembed.ingest import IngestOptions
 from omniembed.ingest.code import cut_code
 from omniembed.ingest.languages import GRAMMARS
+from omniembed.ingest.readers import read_file
 
 SMALL = IngestOptions(code_characters=60, text_characters=60, overlap_characters=10)
 
@@ -116,6 +119,52 @@ def check_coverage(source: str, language: str, limit: int) -> None:
         assert len(piece.text) <= max(limit, *(len(lines[n - 1]) for n in own))
         covered.update(own)
     assert {n for n, line in enumerate(lines, 1) if line.strip()} <= covered
+
+
+NESTED = {
+    "guarded.hpp": (
+        "#ifndef A\n#define A\nnamespace n {\nclass Foo {\n  int a;\n};\n}\n"
+        'extern "C" {\nint add(int a) { return a; }\n}\n#endif\n',
+        {"n", "add"},
+    ),
+    "plain.h": ("#ifdef X\nint twice(int a) { return 2 * a; }\n#endif\n", {"twice"}),
+    "modern.h": ("namespace n {\nclass Foo {};\n}\n", {"n"}),
+    "optional.py": (
+        "try:\n    import fast\nexcept ImportError:\n    def fallback():\n        return 1\n"
+        "if True:\n    class Inside:\n        pass\nelse:\n    def other():\n        pass\n",
+        {"fallback", "Inside", "other"},
+    ),
+    "exports.js": (
+        "module.exports.foo = function (a) { return a; };\nexports.bar = () => 1;\n"
+        "Foo.prototype.baz = function () {};\nconst M = React.memo(() => null);\nx = 3;\n",
+        {"module.exports.foo", "exports.bar", "Foo.prototype.baz", "M"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NESTED)
+def test_definitions_inside_guards_and_branches(name: str, tmp_path: Path) -> None:
+    source, symbols = NESTED[name]
+    (tmp_path / name).write_text(source)
+    documents = read_file(tmp_path / name, SMALL)
+    assert symbols <= {document.symbol for document in documents}
+    expected = {".hpp": "cpp", ".py": "python", ".js": "javascript", ".h": None}[Path(name).suffix]
+    languages = {document.language for document in documents}
+    assert languages == {expected or ("cpp" if name == "modern.h" else "c")}
+
+
+def test_what_lies_between_members_belongs_to_the_class() -> None:
+    source = (
+        "class Box:\n    def open(self):\n        return self.size + 1000000000\n\n"
+        "    attribute = 1\n\n    def close(self):\n        return None\n"
+    )
+    pieces = cut_code(source, "python", SMALL)
+    assert {piece.symbol for piece in pieces} == {"Box", "Box.open", "Box.close"}
+    closing = (
+        "class A {\n" + "".join(f"  int f{n}() {{ return {n}; }}\n" for n in range(40)) + "}\n"
+    )
+    pieces = cut_code(closing, "java", IngestOptions())
+    assert all(any(letter.isalnum() for letter in piece.text) for piece in pieces)
 
 
 def test_comments_and_decorators_stay_with_their_function() -> None:

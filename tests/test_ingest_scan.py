@@ -266,7 +266,7 @@ def test_records_of_every_form() -> None:
     assert found[0].id == "7"
     assert found[0].metadata == {"year": 1999}
     assert found[1].metadata == {"a": 1}
-    assert found[5].image == Path("photo.png")
+    assert found[5].image == Path("photo.png").absolute()
     assert len({document.id for document in found}) == len(found)
 
 
@@ -301,6 +301,17 @@ def test_paths_in_a_list_are_not_taken_for_texts(tmp_path: Path) -> None:
         "and/or",
         "e.g. this",
     ]
+
+
+def test_what_has_a_place_is_updated_in_place(tmp_path: Path, omni: OmniEmbed) -> None:
+    page = {"uri": "http://localhost/1", "text": "first"}
+    omni.index([page])
+    assert omni.index([{**page, "text": "second"}]).updated == 1
+    picture = tmp_path / "p.png"
+    for color in ("red", "blue"):
+        Image.new("RGB", (8, 8), color).save(picture)
+        omni.index([picture])
+    assert omni.store.count() == 2
 
 
 def test_tables() -> None:

@@ -114,6 +114,13 @@ def test_encodings(encoding: str, tmp_path: Path) -> None:
     assert ("encoding" in document.metadata) == (not encoding.startswith("utf-8"))
 
 
+def test_one_bad_byte_does_not_change_the_encoding(tmp_path: Path) -> None:
+    text = "\u65e5\u672c\u8a9e" * 100
+    (document, *_) = read(tmp_path, "a.txt", text.encode() + b"\xff")
+    assert document.text.startswith("\u65e5\u672c")
+    assert document.metadata["encoding"] == "utf-8, damaged"
+
+
 def test_line_ends_and_control_characters(tmp_path: Path) -> None:
     (document,) = read(tmp_path, "a.txt", b"one\r\ntwo\rthree\x00\x07four")
     assert document.text.split() == ["one", "two", "three", "four"]

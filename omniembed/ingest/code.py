@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .languages import GRAMMARS, Grammar, load_language
+from .languages import GRAMMARS, TRANSPARENT, Grammar, load_language
 from .options import IngestOptions
 from .passages import slices
 from .symbols import symbol_of
@@ -77,37 +77,48 @@ class _Outline:
         from tree_sitter import Parser
 
         tree = Parser(load_language(self._language)).parse(self._source)
-        found = sorted(self._walk(tree.root_node, "", 0), key=lambda span: (span.start, -span.end))
-        covered, at = [], 0
-        for span in found:
+        found = list(self._walk(tree.root_node, "", 0))
+        return self._covered(found, _Span(0, len(self._lines), ""))
+
+    def _covered(self, found: Sequence[_Span], whole: _Span) -> list[_Span]:
+        """Fill the gaps between definitions with spans that bear the symbol of the whole."""
+        covered: list[_Span] = []
+        at = whole.start
+        end = _Span(whole.end, whole.end, "")
+        for span in [*sorted(found, key=lambda span: (span.start, -span.end)), end]:
             start = max(span.start, at)
             if start > at:
-                covered.append(_Span(at, start, ""))
+                self._add_gap(covered, _Span(at, start, whole.symbol))
             if span.end > start:
                 covered.append(_Span(start, span.end, span.symbol))
-                at = span.end
-        if at < len(self._lines):
-            covered.append(_Span(at, len(self._lines), ""))
-        return [span for span in covered if self._has_text(span)]
+            at = max(at, span.end)
+        return covered
+
+    def _add_gap(self, covered: list[_Span], gap: _Span) -> None:
+        """Add what lies between definitions; closing brackets alone join what they close."""
+        text = "".join(self._lines[gap.start : gap.end])
+        if any(letter.isalnum() for letter in text):
+            covered.append(gap)
+        elif text.strip() and covered:
+            last = covered.pop()
+            covered.append(_Span(last.start, gap.end, last.symbol))
+        elif text.strip():
+            covered.append(gap)
 
     def _walk(self, node: Node, prefix: str, depth: int) -> Iterator[_Span]:
         for child in node.children:
             definition = self._definition(child)
             if definition is None:
+                if child.type in TRANSPARENT and depth < _DEEPEST:
+                    yield from self._walk(child, prefix, depth + 1)
                 continue
-            symbol = symbol_of(definition, self._source)
-            if not symbol:
+            name = symbol_of(definition, self._source)
+            if not name:
                 continue
-            symbol = f"{prefix}.{symbol}" if prefix else symbol
-            start = self._with_comments(child)
-            end = child.end_point.row + 1
-            inner = list(self._members(definition, symbol, start, end, depth))
-            if inner:
-                # What precedes the first member, and follows the last, belongs to the container.
-                yield _Span(start, min(span.start for span in inner), symbol)
-                yield from inner
-            else:
-                yield _Span(start, end, symbol)
+            symbol = f"{prefix}.{name}" if prefix else name
+            span = _Span(self._with_comments(child), child.end_point.row + 1, symbol)
+            inner = list(self._members(definition, symbol, span.start, span.end, depth))
+            yield from self._covered(inner, span) if inner else [span]
 
     def _members(
         self, definition: Node, symbol: str, start: int, end: int, depth: int
@@ -143,9 +154,6 @@ class _Outline:
             start = min(start, above.start_point.row)
             above = above.prev_sibling
         return start
-
-    def _has_text(self, span: _Span) -> bool:
-        return any(line.strip() for line in self._lines[span.start : span.end])
 
 
 def _is_annotation(node: Node) -> bool:

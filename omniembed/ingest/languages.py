@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
@@ -133,11 +134,18 @@ def _words(text: str) -> frozenset[str]:
 _SCRIPT_DEFINITIONS = _words(
     "function_declaration generator_function_declaration class_declaration method_definition "
     "lexical_declaration variable_declaration abstract_class_declaration interface_declaration "
-    "enum_declaration type_alias_declaration internal_module module"
+    "enum_declaration type_alias_declaration internal_module module assignment_expression"
 )
 _SCRIPT_CONTAINERS = _words(
     "class_declaration abstract_class_declaration interface_declaration internal_module module"
 )
+TRANSPARENT = _words(
+    "preproc_if preproc_ifdef preproc_else preproc_elif linkage_specification declaration_list "
+    "if_statement else_clause elif_clause try_statement except_clause finally_clause block "
+    "with_statement statement_block"
+)
+"""Nodes between a container and its definitions that name nothing themselves."""
+
 _C_DEFINITIONS = _words("function_definition struct_specifier enum_specifier union_specifier")
 _CPP_DEFINITIONS = _C_DEFINITIONS | _words(
     "class_specifier namespace_definition concept_definition"
@@ -154,7 +162,7 @@ GRAMMARS = {
         "tree_sitter_javascript",
         _SCRIPT_DEFINITIONS,
         _SCRIPT_CONTAINERS,
-        _words("export_statement"),
+        _words("export_statement expression_statement"),
     ),
     "typescript": Grammar(
         "tree_sitter_typescript",
@@ -216,6 +224,21 @@ def load_language(name: str) -> Language:
     grammar = GRAMMARS[name]
     entry: Callable[[], object] = getattr(import_module(grammar.module), grammar.function)
     return Language(entry())
+
+
+_CPP = re.compile(r"^\s*(?:class|namespace|template|using|public:|private:)\b|\w::\w", re.M)
+
+
+def header_language(text: str) -> str:
+    """Tell C++ from C in a ``.h`` file.
+
+    Args:
+        text: the file.
+
+    Returns:
+        ``"cpp"`` where it uses what only C++ has, else ``"c"``.
+    """
+    return "cpp" if _CPP.search(text) else "c"
 
 
 def language_of(path: Path, head: str = "") -> str | None:

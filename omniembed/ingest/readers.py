@@ -11,8 +11,8 @@ from ..errors import EmptyInputError, IngestError, UnsupportedFileError
 from ..types import Document, Kind
 from .code import cut_code
 from .data import parse_data
-from .decoding import Decoded, decode
-from .languages import CODE, DATA, HTML, IMAGES, MARKDOWN, PDF, RST, language_of
+from .decoding import Decoded, clean_text, decode
+from .languages import CODE, DATA, HTML, IMAGES, MARKDOWN, PDF, RST, header_language, language_of
 from .markup import html_sections, markdown_sections, plain_sections, rst_sections
 from .options import IngestOptions
 from .passages import Section, cut
@@ -90,6 +90,8 @@ def _text_file(path: Path, suffix: str, options: IngestOptions) -> Iterator[Docu
     decoded = decode(_bytes(path, options), str(path))
     head = decoded.text.partition("\n")[0]
     language = language_of(path, head)
+    if suffix == ".h":
+        language = header_language(decoded.text)
     if suffix in DATA:
         tools = tools_in(parse_data(decoded.text, suffix))
         if tools is not None:
@@ -105,13 +107,17 @@ def _text_file(path: Path, suffix: str, options: IngestOptions) -> Iterator[Docu
 
 
 def _bytes(path: Path, options: IngestOptions) -> bytes:
+    _check_size(path, options)
+    return path.read_bytes()
+
+
+def _check_size(path: Path, options: IngestOptions) -> None:
     size = path.stat().st_size
     if size > options.max_file_bytes:
         raise IngestError(
             f"{path} has {size} bytes, more than the limit of {options.max_file_bytes}; "
             "split it, or raise IngestOptions.max_file_bytes"
         )
-    return path.read_bytes()
 
 
 def _sections(suffix: str, text: str) -> tuple[str, list[Section]]:
@@ -127,7 +133,7 @@ def _sections(suffix: str, text: str) -> tuple[str, list[Section]]:
 def _passages(
     title: str, sections: Sequence[Section], decoded: Decoded, options: IngestOptions
 ) -> Iterator[Document]:
-    notes = {} if decoded.encoding.startswith("utf-8") else {"encoding": decoded.encoding}
+    notes = {} if decoded.encoding in {"utf-8", "utf-8-sig"} else {"encoding": decoded.encoding}
     for section in sections:
         for passage in cut(section, options):
             heading = " > ".join(passage.headings)
@@ -164,6 +170,7 @@ def _notebook(path: Path, decoded: Decoded, options: IngestOptions) -> Iterator[
             for cell in notebook["cells"]
         ]
         language = str(notebook.get("metadata", {}).get("kernelspec", {}).get("language", "python"))
+        language = language.lower()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise IngestError(f"{path} is no valid notebook: {error}") from error
     for number, (kind, source) in enumerate(cells, 1):
@@ -182,6 +189,7 @@ def _pdf(path: Path, options: IngestOptions) -> Iterator[Document]:
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
 
+    _check_size(path, options)
     try:
         reader = PdfReader(path)
         if reader.is_encrypted and not reader.decrypt(""):
@@ -191,7 +199,7 @@ def _pdf(path: Path, options: IngestOptions) -> Iterator[Document]:
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise IngestError(f"{path} is damaged: {error}") from error
     for number, text in enumerate(pages, 1):
-        cleaned = decode(text.encode("utf-8", "replace"), str(path))
+        cleaned = Decoded(clean_text(text), "utf-8")
         for document in _passages(title, plain_sections(cleaned.text), cleaned, options):
             metadata = {**document.metadata, "page": number}
             yield replace(document, start_line=None, end_line=None, metadata=metadata)

@@ -38,7 +38,8 @@ def record_sources(records: Iterable[object]) -> Iterator[Source | Failure]:
             error.args = (f"record {index}: {error}",)
             yield Failure(f"record {index}", error)
             continue
-        identifier = document.id or digest
+        # Without an id, what has a place keeps its identity when its content changes.
+        identifier = document.id or document.uri or digest
         # The prefix keeps an id that looks like a path out of the scope of any folder.
         uri = f"record:{identifier}"
         yield Source(uri, digest, _reader(replace(document, id=identifier)))
@@ -82,8 +83,9 @@ def as_record(record: object) -> Document:
             )
         document = Document(text=record)
     elif is_image(record):
-        uri = str(record) if isinstance(record, Path) else ""
-        document = Document(kind=Kind.IMAGE, image=record, uri=uri)  # type: ignore[arg-type]
+        image = record.absolute() if isinstance(record, Path) else record
+        uri = image.as_posix() if isinstance(image, Path) else ""
+        document = Document(kind=Kind.IMAGE, image=image, uri=uri)  # type: ignore[arg-type]
     elif callable(record):
         document = callable_document(record)
     else:
@@ -157,6 +159,8 @@ def _field(name: str, value: Any) -> Any:
         return _line(name, value)
     if name == "image":
         return _image(value)
+    if name == "id" and isinstance(value, float) and value.is_integer():
+        value = int(value)  # a column of whole numbers with a gap
     return value if name in {"kind", "text"} else str(value)
 
 
@@ -173,7 +177,9 @@ def _line(name: str, value: Any) -> int:
 def _image(value: Any) -> Any:
     """In a record, the field says that it is an image, so that a str can only be a path."""
     if isinstance(value, str):
-        return Path(value)
+        return Path(value).absolute()
+    if isinstance(value, Path):
+        return value.absolute()
     if not is_image(value):
         raise InputTypeError(f"image must be a path or a PIL.Image, not {type(value).__name__}")
     return value

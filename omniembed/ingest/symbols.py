@@ -33,6 +33,8 @@ def symbol_of(node: Node, source: bytes) -> str:
 def _named_node(node: Node) -> Node | None:
     if node.type in {"lexical_declaration", "variable_declaration"}:
         return _assigned_function(node)
+    if node.type == "assignment_expression":
+        return node.child_by_field_name("left") if _makes_function(node, "right") else None
     if node.type == "statement":
         return _sql_object(node)
     if node.type == "impl_item":
@@ -63,10 +65,19 @@ def _declared(node: Node) -> Node | None:
 def _assigned_function(node: Node) -> Node | None:
     """Take ``const f = () => …`` for a definition of ``f``; other variables are none."""
     for child in node.named_children:
-        value = child.child_by_field_name("value")
-        if value is not None and ("function" in value.type or "class" in value.type):
+        if _makes_function(child, "value"):
             return child.child_by_field_name("name")
     return None
+
+
+def _makes_function(node: Node, field: str) -> bool:
+    """Tell whether a field holds a function or class, or a call that wraps one."""
+    value = node.child_by_field_name(field)
+    if value is not None and value.type == "call_expression":
+        arguments = value.child_by_field_name("arguments")
+        inner = arguments.named_children[:1] if arguments is not None else []
+        value = inner[0] if inner else None
+    return value is not None and ("function" in value.type or value.type == "class")
 
 
 def _sql_object(node: Node) -> Node | None:

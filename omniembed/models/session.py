@@ -43,7 +43,8 @@ class SessionOptions:
     memory_arena: bool = True
 
     def __post_init__(self) -> None:
-        if self.threads is not None and (isinstance(self.threads, bool) or self.threads < 1):
+        valid = isinstance(self.threads, int) and not isinstance(self.threads, bool)
+        if self.threads is not None and not (valid and self.threads >= 1):
             raise InputError(
                 f"threads must be 1 or more, or None for all processors, not {self.threads!r}"
             )

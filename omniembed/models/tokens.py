@@ -66,7 +66,7 @@ class Tokenizer:
         """
         limit = self.max_tokens * _CHARACTERS_PER_TOKEN
         # Lone surrogates cannot be encoded; what they stood for is lost already.
-        readable = [text.lstrip().encode("utf-8", "replace").decode("utf-8") for text in texts]
+        readable = [text.strip().encode("utf-8", "replace").decode("utf-8") for text in texts]
         encodings = self._tokenizer.encode_batch([text[:limit] for text in readable])
         return [
             Tokens(
