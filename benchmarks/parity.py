@@ -15,8 +15,9 @@ from data import parser, read_jsonl
 from numpy.typing import NDArray
 
 from omniembed import Embedder
+from omniembed.experts.training.vision.head import load_head
 from omniembed.experts.training.vision.towers import Trunk, load_vision_tower
-from omniembed.export.image import LiftedHead, load_head
+from omniembed.export.image import LiftedHead
 from omniembed.export.sources import load_minilm
 from omniembed.models.images import load_rgb, to_pixels
 from omniembed.models.model import Model

@@ -9,10 +9,9 @@ import numpy as np
 import onnx
 import torch
 from onnx import TensorProto, helper, numpy_helper
-from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from ..experts.training.vision.head import HeadConfig, ImageHead
+from ..experts.training.vision.head import ImageHead
 from ..experts.training.vision.towers import Trunk
 from .onnx_io import strip_debug_info
 from .text import OPSET
@@ -44,23 +43,6 @@ class LiftedHead(nn.Module):
             float32 (n, dim), unit norm.
         """
         return self.head.lifted(self.head(features, logits))
-
-
-def load_head(weights: Path) -> ImageHead:
-    """Load a trained head.
-
-    Args:
-        weights: ``image_head.safetensors`` of a training run.
-
-    Returns:
-        The head, in eval mode.
-    """
-    state = load_file(weights)
-    hidden = state["members.0.inner.weight"].shape[0]
-    members = len({name.split(".")[1] for name in state if name.startswith("members.")})
-    head = ImageHead(HeadConfig(hidden=hidden, members=members))
-    head.load_state_dict(state)
-    return head.eval()
 
 
 def export_trunk(trunk: Trunk, path: Path, *, side: int) -> None:

@@ -16,6 +16,7 @@ import torch
 import typer
 from numpy.typing import NDArray
 
+from ..experts.training.vision.head import load_head
 from ..experts.training.vision.towers import CLASSES, FEATURES, Trunk, load_vision_tower
 from ..models.manifest import (
     ImagePreprocessing,
@@ -24,7 +25,7 @@ from ..models.manifest import (
     file_entry,
     fingerprint,
 )
-from .image import LiftedHead, export_head, export_trunk, load_head
+from .image import LiftedHead, export_head, export_trunk
 from .int8 import RowwiseQuantiser, norm_peaks
 from .onnx_io import save_split, strip_debug_info
 from .sources import (

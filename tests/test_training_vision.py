@@ -47,6 +47,7 @@ from omniembed.experts.training.vision.projection import (  # noqa: E402
     ProjectionConfig,
     ProjectionTask,
     train_projection,
+    train_teacher,
 )
 from omniembed.experts.training.vision.styles import OWN_STYLES, draw_styles  # noqa: E402
 
@@ -295,10 +296,11 @@ def test_training_learns_repeats_exactly_and_teaches_a_student(names: torch.Tens
     config = ProjectionConfig(
         teachers=2, teacher=member, student=MemberConfig(**{**vars(member), "teacher_weight": 5.0})
     )
-    student, teacher = train_projection(task, config)
-    again, _ = train_projection(task, config)
-    assert teacher is not None
+    teacher = train_teacher(task, config)
+    student = train_projection(task, config, teacher)
+    again = train_projection(task, config, teacher)
     assert len(teacher.members) == 2
+    assert len(student.members) == 2
     features = task.tables["set0"].features[0].float()
     logits = task.tables["set0"].logits[0].float()
     for head in (student, teacher):

@@ -58,7 +58,7 @@ def train_recipe(recipe: Recipe, base: Base, sources: Sources, out: Path) -> Cho
     foreign = sources.mixed_pool(base, FOREIGN)
     progress = fit(base.tower, adapter, tasks, recipe.config, run, foreign=foreign)
     guard = {name: sources.probe(base, name, _PROBE_QUERIES) for name in recipe.guard}
-    choice = choose_scale(base.tower, adapter, own, guard, recipe.scales)
+    choice = choose_scale(base.tower, adapter, own, guard, recipe.scales, recipe.tolerated)
     adapter.save(pack)
     _write(pack / "metrics.json", _summary(recipe, base, progress, choice))
     return choice

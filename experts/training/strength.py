@@ -34,10 +34,12 @@ def choose_scale(
     own: Mapping[str, Probe],
     guard: Mapping[str, Probe],
     scales: Sequence[float],
+    tolerated: float = 0.004,
 ) -> Choice:
-    """Pick the strength with the best sum of mean nDCG@10 in and out of domain.
+    """Pick the strength that is best in domain among those that hold out of domain.
 
-    A weaker adapter keeps most of what it learned and loses less elsewhere (WiSE-FT).
+    A weaker adapter keeps most of what it learned and loses less elsewhere (WiSE-FT). Without
+    guards the strength is the best one in domain.
 
     Args:
         tower: carries the adapter.
@@ -45,23 +47,23 @@ def choose_scale(
         own: dev queries of the training sets.
         guard: queries of sets that nothing was trained on; may be empty.
         scales: strengths to try.
+        tolerated: how far the guards' mean nDCG@10 may lie below its best over the strengths.
 
     Returns:
         The choice.
     """
     measured: dict[float, dict[str, Metrics]] = {}
-    worth: dict[float, float] = {}
+    inside: dict[float, float] = {}
+    outside: dict[float, float] = {}
     for scale in (0.0, *scales):
         adapter.scale(scale)
-        inside, outside = measure(tower, own), measure(tower, guard)
-        measured[scale] = {**inside, **outside}
-        worth[scale] = mean_ndcg(inside) + mean_ndcg(outside)
+        at_home, elsewhere = measure(tower, own), measure(tower, guard)
+        measured[scale] = {**at_home, **elsewhere}
+        inside[scale], outside[scale] = mean_ndcg(at_home), mean_ndcg(elsewhere)
         logger.info(
-            "scale %.1f: in domain %.4f, out of domain %.4f",
-            scale,
-            mean_ndcg(inside),
-            mean_ndcg(outside),
+            "scale %.1f: in domain %.4f, out of domain %.4f", scale, inside[scale], outside[scale]
         )
-    best = max(scales, key=lambda scale: worth[scale])
+    least = max(outside[scale] for scale in scales) - tolerated
+    best = max((scale for scale in scales if outside[scale] >= least), key=inside.__getitem__)
     adapter.scale(best)
     return Choice(best, measured)

@@ -27,9 +27,8 @@ from .composed_data import (
 )
 from .composed_evaluate import baseline_vectors, composed_recall, composed_vectors
 from .composed_model import ComposedConfig, ComposedEncoder
-from .deploy import load_head
 from .evaluate import Floats
-from .head import ImageHead
+from .head import ImageHead, load_head
 from .report import Figures, markdown
 from .sets import TRAIN_SETS, load_rows
 from .towers import load_text_tower

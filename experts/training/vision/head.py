@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .classes import ClassAnchor, remove_direction
@@ -113,3 +115,20 @@ class ImageHead(nn.Module):
         """
         moved = vectors + self.config.lift * self.anchor.direction
         return nn.functional.normalize(moved, dim=-1)
+
+
+def load_head(path: Path) -> ImageHead:
+    """Load a trained image head.
+
+    Args:
+        path: ``image_head.safetensors`` of a training run.
+
+    Returns:
+        The head in evaluation mode.
+    """
+    weights = load_file(path)
+    hidden = weights["members.0.inner.weight"].shape[0]
+    members = len({name.split(".")[1] for name in weights if name.startswith("members.")})
+    head = ImageHead(HeadConfig(hidden=hidden, members=members))
+    head.load_state_dict(weights)
+    return head.eval()

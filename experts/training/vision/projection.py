@@ -81,13 +81,15 @@ class ProjectionConfig:
     Attributes:
         teachers: Number of heads that are trained first; 0 trains one head only.
         teacher: How each of them is trained.
-        student: How the head that learns from them is trained.
+        student: How a head that learns from them is trained.
+        students: Number of those; their unit vectors are averaged.
         seed: Seed of the first head; the next ones count up from it.
     """
 
     teachers: int = 4
     teacher: MemberConfig = field(default_factory=MemberConfig)
     student: MemberConfig = STUDENT
+    students: int = 2
     seed: int = 0
 
 
@@ -197,23 +199,40 @@ def join_members(heads: Sequence[ImageHead], names: Tensor) -> ImageHead:
     return joint
 
 
-def train_projection(
-    task: ProjectionTask, config: ProjectionConfig
-) -> tuple[ImageHead, ImageHead | None]:
-    """Train some heads, then one head of the same size that learns from all of them.
+def train_teacher(task: ProjectionTask, config: ProjectionConfig) -> ImageHead:
+    """Train heads apart and join them.
 
     Args:
         task: What to learn from.
         config: How to train.
 
     Returns:
-        The head to deploy, and the joint teacher where there was one.
+        One head with a member for each.
     """
-    if not config.teachers:
-        return train_member(task, config.teacher, config.seed), None
     heads = [
         train_member(task, config.teacher, config.seed + index) for index in range(config.teachers)
     ]
-    teacher = join_members(heads, task.names)
-    student = train_member(task, config.student, config.seed + config.teachers, teacher)
-    return student, teacher
+    return join_members(heads, task.names)
+
+
+def train_projection(
+    task: ProjectionTask, config: ProjectionConfig, teacher: ImageHead | None
+) -> ImageHead:
+    """Train the head to deploy.
+
+    Args:
+        task: What to learn from.
+        config: How to train.
+        teacher: What the head learns from besides captions; None trains one head without.
+
+    Returns:
+        The head.
+    """
+    if teacher is None:
+        return train_member(task, config.teacher, config.seed)
+    first = config.seed + config.teachers
+    heads = [
+        train_member(task, config.student, first + index, teacher)
+        for index in range(config.students)
+    ]
+    return join_members(heads, task.names)

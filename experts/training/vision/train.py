@@ -12,12 +12,14 @@ import torch
 from safetensors.torch import save_file
 
 from .corpus import load_corpus, training_tables
+from .head import load_head
 from .projection import (
     STUDENT,
     MemberConfig,
     ProjectionConfig,
     ProjectionTask,
     train_projection,
+    train_teacher,
 )
 from .report import caption_figures, image_vectors, markdown
 
@@ -34,6 +36,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cache", type=Path, help="cache folder (default: OUT/cache)")
     parser.add_argument("--steps", type=int, default=MemberConfig.steps)
     parser.add_argument("--teachers", type=int, default=ProjectionConfig.teachers)
+    parser.add_argument("--students", type=int, default=ProjectionConfig.students)
+    parser.add_argument("--teacher", type=Path, help="teacher.safetensors of an earlier run")
     parser.add_argument("--threads", type=int, default=2)
     return parser.parse_args()
 
@@ -49,17 +53,21 @@ def main() -> None:
         teachers=arguments.teachers,
         teacher=MemberConfig(steps=arguments.steps),
         student=replace(STUDENT, steps=arguments.steps),
+        students=arguments.students,
         seed=arguments.seed,
     )
     (out / "config.json").write_text(json.dumps({"views": VIEWS, **asdict(config)}, indent=2))
     corpus = load_corpus(arguments.data / "image", arguments.cache or out / "cache", VIEWS)
     tables, texts = training_tables(corpus)
     task = ProjectionTask(torch.from_numpy(corpus.names), tables, texts)
-    head, teacher = train_projection(task, config)
+    teacher = load_head(arguments.teacher) if arguments.teacher else None
+    if teacher is None and config.teachers:
+        teacher = train_teacher(task, config)
+        save_file(teacher.state_dict(), out / "teacher.safetensors")
+    head = train_projection(task, config, teacher)
     save_file(head.state_dict(), out / "image_head.safetensors")
     columns = {"training-free": image_vectors(head, corpus, trained=False)}
     if teacher is not None:
-        save_file(teacher.state_dict(), out / "teacher.safetensors")
         columns["teachers together"] = image_vectors(teacher, corpus)
     columns["trained"] = image_vectors(head, corpus)
     for split in ("val", "test"):
