@@ -16,12 +16,15 @@ from ..errors import PackError
 from ..models.arrays import Floats
 from ..models.manifest import LoraTarget, Manifest
 from .card import ExpertCard, read_card
+from .composed import FILE_NAME as COMPOSED
+from .composed import ComposedParts, parse_parts
+from .pilots import FILE_NAME as PILOTS
+from .pilots import Pilots, parse_pilots
 
 MAX_RANK = 256
 MAX_FILE_BYTES = 256_000_000
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
-PILOTS = "pilots.safetensors"
 
 _KEY = re.compile(r"base_model\.model\.(?P<layer>.+)\.lora_(?P<side>[AB])(?:\.default)?\.weight")
 _UNSUPPORTED = ("use_dora", "modules_to_save", "layer_replication", "lora_bias")
@@ -35,18 +38,25 @@ class ExpertPack:
         card: its description.
         a: by layer name, float32 (rank, d_in).
         b: by layer name, float32 (rank, d_out), with PEFT's scaling folded in.
-        pilots: float32 (m, gate_dim), unit norm; m may be 0.
+        gate: what it tells the gate.
+        composed: what turns a picture and a text into one query; ``None`` for most experts.
     """
 
     card: ExpertCard
     a: Mapping[str, Floats]
     b: Mapping[str, Floats]
-    pilots: Floats
+    gate: Pilots
+    composed: ComposedParts | None = None
+
+    @property
+    def pilots(self) -> Floats:
+        """float32 (m, gate_dim), unit norm; m may be 0."""
+        return self.gate.vectors
 
     @property
     def rank(self) -> int:
         """Largest rank among its layers."""
-        return max(array.shape[0] for array in self.a.values())
+        return max(len(array) for array in self.a.values())
 
 
 def load_pack(directory: str | Path, manifest: Manifest) -> ExpertPack:
@@ -54,7 +64,8 @@ def load_pack(directory: str | Path, manifest: Manifest) -> ExpertPack:
 
     Args:
         directory: with card.json, adapter_config.json, adapter_model.safetensors and, where the
-            gate is to choose the expert, pilots.safetensors.
+            gate is to choose the expert, pilots.safetensors; for composed queries also
+            composed.safetensors.
         manifest: of the base that the expert is to serve.
 
     Returns:
@@ -75,7 +86,8 @@ def load_pack(directory: str | Path, manifest: Manifest) -> ExpertPack:
     config = _read_config(folder / ADAPTER_CONFIG)
     tensors = _read_tensors(folder / ADAPTER_WEIGHTS)
     a, b = _adapter(card.name, config, tensors, manifest.lora)
-    return ExpertPack(card, a, b, _pilots(folder / PILOTS, manifest.gate_dim))
+    pilots = _pilots(folder / PILOTS, manifest.gate_dim)
+    return ExpertPack(card, a, b, pilots, _composed(card.name, folder / COMPOSED, manifest.dim))
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -174,14 +186,22 @@ def _scaling(config: dict[str, Any], rank: int) -> float:
     return factor
 
 
-def _pilots(path: Path, width: int) -> Floats:
+def _composed(name: str, path: Path, dim: int) -> ComposedParts | None:
+    return parse_parts(name, _read_tensors(path), dim) if path.exists() else None
+
+
+def _pilots(path: Path, width: int) -> Pilots:
     if not path.exists():
-        return np.empty((0, width), np.float32)
-    pilots = _read_tensors(path).get("pilots")
-    if pilots is None or pilots.ndim != 2 or pilots.shape[1] != width:
-        found = "no such tensor" if pilots is None else f"shape {pilots.shape}"
-        raise PackError(f"{path}: 'pilots' must be float32 (m, {width}); found {found}")
-    norm = np.linalg.norm(pilots, axis=1, keepdims=True)
-    if (norm < 1e-6).any():
-        raise PackError(f"{path}: a pilot is zero")
-    return np.asarray(pilots / norm, dtype=np.float32)
+        return Pilots.none(width)
+    tensors = _read_tensors(path)
+    return parse_pilots(path, tensors, _notes(path), width)
+
+
+def _notes(path: Path) -> dict[str, str]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as stream:
+            return dict(stream.metadata() or {})
+    except (SafetensorError, OSError, ValueError) as error:
+        raise PackError(f"{path} is not a readable safetensors file: {error}") from error

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import onnx
@@ -87,9 +87,9 @@ def build_mini(out: Path, head_weights: Path | None = None) -> Manifest:
 def _export_text(minilm: MiniLM, out: Path) -> tuple[LoraTarget, ...]:
     layers = range(GATE_LAYER, minilm.bert.config.num_hidden_layers)
     names = bert_targets(list(layers))
-    linears = [minilm.bert.get_submodule(name) for name in names]
+    linears: list[Any] = [minilm.bert.get_submodule(name) for name in names]
     targets = tuple(
-        LoraTarget(name, linear.in_features, linear.out_features)  # type: ignore[arg-type]
+        LoraTarget(name, linear.in_features, linear.out_features)
         for name, linear in zip(names, linears, strict=True)
     )
     tower = RoutedBert(minilm.bert, GATE_LAYER, names).eval()

@@ -110,7 +110,9 @@ def training_free_head(minilm: MiniLM) -> ImageHead:
         return dict(zip(texts, minilm.embed(texts), strict=True))
 
     names = torch.from_numpy(class_vectors(imagenet_names(), embed))
-    return ImageHead(HeadConfig(members=1), names).eval()
+    head = ImageHead(HeadConfig(members=1), names)
+    head.eval()
+    return head
 
 
 def mini_provenance(head: Path | None) -> tuple[Provenance, ...]:

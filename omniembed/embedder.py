@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .errors import (
-    EmptyInputError,
     ImageError,
-    InputError,
-    InputTypeError,
     OmniEmbedError,
     TruncationWarning,
 )
 from .experts import ExpertRegistry
 from .inputs import DocumentInput, as_documents, as_queries
 from .models.arrays import Floats
-from .models.images import load_rgb, to_pixels
 from .models.model import Model
-from .models.session import available_processors
-from .models.tokens import Tokens
-from .types import Document, ImageInput, Kind, Query, QueryInput, Route
-
-_IMAGES_AT_ONCE = 64
+from .pictures import encode_pictures
+from .query_encoder import EncodedQueries, QueryEncoder, nothing_to_read
+from .types import Document, ImageInput, Kind, QueryInput
 
 
 @dataclass(frozen=True)
@@ -46,19 +38,6 @@ class EncodedDocuments:
     kept: list[int]
     failures: list[tuple[int, OmniEmbedError]]
     truncated: int
-
-
-@dataclass(frozen=True)
-class EncodedQueries:
-    """Query vectors and how they came about; row i belongs to query i.
-
-    Attributes:
-        vectors: float32 (n, dim), unit norm.
-        routes: one a query.
-    """
-
-    vectors: Floats
-    routes: list[Route]
 
 
 class Embedder:
@@ -79,6 +58,11 @@ class Embedder:
         if self._given_experts is not None:
             return self._given_experts
         return ExpertRegistry(self.model.manifest, self.model.directory / "experts")
+
+    @cached_property
+    def query_encoder(self) -> QueryEncoder:
+        """Encodes queries, with the gate and the experts."""
+        return QueryEncoder(self.model, self.experts)
 
     @property
     def dim(self) -> int:
@@ -125,7 +109,9 @@ class Embedder:
             else:
                 pictures.append((row, document.image))
         truncated = self._encode_texts(texts, vectors, failures)
-        self._encode_pictures(pictures, vectors, failures)
+        seen = encode_pictures(self.model, pictures)
+        vectors[seen.rows] = seen.vectors
+        failures |= seen.failures
         kept = [row for row in range(len(documents)) if row not in failures]
         return EncodedDocuments(vectors[kept], kept, sorted(failures.items()), truncated)
 
@@ -146,51 +132,10 @@ class Embedder:
             InputError: for a query that cannot be embedded, naming its position.
             InputTypeError: for an input of another type.
         """
-        experts = self.experts.state
-        # The gate keeps to the base until experts bring pilots and a calibration.
-        name = "base" if expert == "auto" else expert
-        row, strength = experts.row(name), experts.strength(name)
-        parsed = as_queries(queries)
-        vectors = np.zeros((len(parsed), self.dim), np.float32)
-        tokens = self._query_tokens(parsed)
-        if tokens:
-            output = self.model.text.encode(
-                list(tokens.values()),
-                experts=np.full((len(tokens), 1), row, np.int64),
-                weights=np.full((len(tokens), 1), strength, np.float32),
-                bank=experts.bank if row else None,
-            )
-            vectors[list(tokens)] += output.vectors
-        pictures = [(at, q.image) for at, q in enumerate(parsed) if q.image is not None]
-        failures: dict[int, OmniEmbedError] = {}
-        seen = np.zeros_like(vectors)
-        self._encode_pictures(pictures, seen, failures)
-        if failures:
-            raise failures[min(failures)]
-        # A composed query is the normalised sum of its parts.
-        vectors = _unit(vectors + seen)
-        cut = [at in tokens and tokens[at].truncated for at in range(len(parsed))]
-        _warn_truncated(sum(cut), self.model.manifest.max_tokens)
-        routes = [
-            Route(
-                # A picture alone passes through no adapter.
-                expert=name if at in tokens else "base",
-                abstained=expert == "auto",
-                truncated=cut[at],
-            )
-            for at in range(len(parsed))
-        ]
-        return EncodedQueries(vectors, routes)
-
-    def _query_tokens(self, queries: Sequence[Query]) -> dict[int, Tokens]:
-        rows = [row for row, query in enumerate(queries) if query.text is not None]
-        if not rows:
-            return {}
-        tokens = self.model.text.tokenizer.encode([_query_text(queries[row]) for row in rows])
-        for row, item in zip(rows, tokens, strict=True):
-            if item.empty:
-                raise _nothing_to_read("query", row, queries[row].text or "")
-        return dict(zip(rows, tokens, strict=True))
+        encoded = self.query_encoder.encode(as_queries(queries), expert)
+        cut = sum(route.truncated for route in encoded.routes)
+        _warn_truncated(cut, self.model.manifest.max_tokens)
+        return encoded
 
     def _encode_texts(
         self,
@@ -205,64 +150,13 @@ class Embedder:
         tokens = self.model.text.tokenizer.encode([text for _, text in texts])
         for (row, text), item in zip(texts, tokens, strict=True):
             if item.empty:
-                failures[row] = _nothing_to_read("document", row, text)
+                failures[row] = nothing_to_read("document", row, text)
             else:
                 readable.append((row, item))
         if readable:
             output = self.model.text.encode([item for _, item in readable])
             vectors[[row for row, _ in readable]] = output.vectors
         return sum(item.truncated for _, item in readable)
-
-    def _encode_pictures(
-        self,
-        pictures: Sequence[tuple[int, ImageInput]],
-        vectors: Floats,
-        failures: dict[int, OmniEmbedError],
-    ) -> None:
-        """Fill the rows of pictures, a bounded number of decoded ones at a time."""
-        for start in range(0, len(pictures), _IMAGES_AT_ONCE):
-            decoded = []
-            for row, pixels in self._decode(pictures[start : start + _IMAGES_AT_ONCE]):
-                if isinstance(pixels, OmniEmbedError):
-                    failures[row] = pixels
-                else:
-                    decoded.append((row, pixels))
-            if decoded:
-                output = self.model.vision.encode([pixels for _, pixels in decoded])
-                vectors[[row for row, _ in decoded]] = output.vectors
-
-    def _decode(
-        self, pictures: Sequence[tuple[int, ImageInput]]
-    ) -> Iterator[tuple[int, NDArray[np.uint8] | OmniEmbedError]]:
-        preprocessing = self.model.vision.preprocessing
-
-        def decode(item: tuple[int, ImageInput]) -> NDArray[np.uint8] | OmniEmbedError:
-            row, image = item
-            try:
-                return to_pixels(load_rgb(image, index=row), preprocessing)
-            except (InputError, InputTypeError) as error:
-                return error
-
-        # Pillow decodes without the interpreter lock.
-        with ThreadPoolExecutor(available_processors()) as pool:
-            results = list(pool.map(decode, pictures))
-        yield from zip((row for row, _ in pictures), results, strict=True)
-
-
-def _query_text(query: Query) -> str:
-    text = query.text or ""
-    return f"{query.instruction} {text}" if query.instruction else text
-
-
-def _nothing_to_read(what: str, row: int, text: str) -> EmptyInputError:
-    return EmptyInputError(
-        f"{what} {row} holds nothing that can be embedded: {text[:40]!r}; give at least one word"
-    )
-
-
-def _unit(vectors: Floats) -> Floats:
-    norm = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.maximum(norm, 1e-12), dtype=np.float32)
 
 
 def _warn_truncated(count: int, max_tokens: int) -> None:

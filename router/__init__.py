@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from .assemble import assemble
 from .gate import GateDecision, decide, gate_scores
+from .settings import GateSettings, read_settings
 
-__all__ = ["GateDecision", "decide", "gate_scores"]
+__all__ = [
+    "GateDecision",
+    "GateSettings",
+    "assemble",
+    "decide",
+    "gate_scores",
+    "read_settings",
+]

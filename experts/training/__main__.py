@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from ..card import read_card
 from .base import load_base
 from .evaluate import as_record
 from .recipes import RECIPES, TESTS
@@ -40,8 +41,7 @@ def main() -> None:
         return
     packs = {}
     for folder in sorted((arguments.out / "packs").iterdir()):
-        metrics = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-        packs[folder.name] = (folder, float(metrics["scale"]))
+        packs[folder.name] = (folder, read_card(folder).strength)
     scores = score_packs(base, sources, packs, TESTS)
     record = {name: as_record(metrics) for name, metrics in scores.items()}
     (arguments.out / "test.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")

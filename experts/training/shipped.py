@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...errors import SourceNotFoundError
 from .base import Base
+from .cards import shipped_card, training_set
 from .evaluate import Metrics, as_record
 from .loop import Progress, fit
 from .lora import Adapter, LoraSettings
@@ -31,8 +32,8 @@ _SENTENCES = 3000
 def train_recipe(recipe: Recipe, base: Base, sources: Sources, out: Path) -> Choice:
     """Train one shipped expert and write its adapter.
 
-    Writes ``out/packs/NAME`` (adapter and ``metrics.json``) and ``out/runs/NAME`` (configuration,
-    history, checkpoint, and the queries kept for the gate).
+    Writes ``out/packs/NAME`` (adapter and card) and ``out/runs/NAME`` (configuration, history,
+    checkpoint, dev measures by strength, and the queries kept for the gate).
 
     Args:
         recipe: what to train.
@@ -60,7 +61,19 @@ def train_recipe(recipe: Recipe, base: Base, sources: Sources, out: Path) -> Cho
     guard = {name: sources.probe(base, name, _PROBE_QUERIES) for name in recipe.guard}
     choice = choose_scale(base.tower, adapter, own, guard, recipe.scales, recipe.tolerated)
     adapter.save(pack)
-    _write(pack / "metrics.json", _summary(recipe, base, progress, choice))
+    _write(run / "metrics.json", _summary(recipe, base, progress, choice))
+    training = tuple(
+        training_set(sources.folder(task.name), len(task.train.labels))
+        for task in tasks
+        if task.name in recipe.sets
+    )
+    metrics = {
+        split: {"base nDCG@10": round(base_score.ndcg, 4), "nDCG@10": round(own_score.ndcg, 4)}
+        for (split, base_score), own_score in zip(
+            choice.measured[0.0].items(), choice.measured[choice.scale].values(), strict=True
+        )
+    }
+    shipped_card(recipe.name, base.fingerprint, choice.scale, training, metrics).write(pack)
     return choice
 
 

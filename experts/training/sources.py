@@ -31,6 +31,18 @@ class Sources:
     text: Path
     images: Path
 
+    def folder(self, name: str) -> Path:
+        """Find the folder of a set.
+
+        Args:
+            name: of the set.
+
+        Returns:
+            Where it lies.
+        """
+        text = self.text / name
+        return text if text.is_dir() else self.images / name
+
     def read(self, name: str, split: str) -> Collection:
         """Read a set.
 

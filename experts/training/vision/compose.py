@@ -6,14 +6,19 @@ import argparse
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers import PreTrainedTokenizerBase
 
+from ....models.manifest import read_manifest
+from ....models.model import BUNDLED
+from ...composed import FILE_NAME as COMPOSED
+from ...pack import ADAPTER_WEIGHTS
+from ..cards import shipped_card, training_set
 from .cache import text_vectors
 from .combiner import Combiner
 from .composed import ComposedTask, ComposedTraining, train_composed
@@ -36,7 +41,24 @@ from .towers import load_text_tower
 logger = logging.getLogger(__name__)
 
 VIEWS = ("whole",)
+STRENGTHS = (0.8, 1.0)
+AWAY = (0.0, 0.6, 1.2, 1.6)
 Queries = Mapping[str, Mapping[str, ComposedQueries]]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What validation queries chose.
+
+    Attributes:
+        root: The image folder, which states the licences.
+        strength: Of the adapter.
+        figures: Validation recall by set.
+    """
+
+    root: Path
+    strength: float
+    figures: Figures
 
 
 def _images(queries: Queries) -> list[str]:
@@ -127,20 +149,67 @@ def model_figures(
     }
 
 
-def save_expert(model: ComposedEncoder, out: Path) -> None:
-    """Write the adapter in PEFT format and the new parts beside it.
+def choose_on_dev(
+    model: ComposedEncoder, tokenizer: PreTrainedTokenizerBase, task: ComposedTask
+) -> tuple[float, Figures]:
+    """Choose how far queries move off their picture, and the strength of the adapter.
+
+    Args:
+        model: The trained expert; it keeps the choice of ``away`` and the full adapter.
+        tokenizer: Tokenizer of the text tower.
+        task: The task, for its validation queries.
+
+    Returns:
+        The strength, and the validation figures behind the choice.
+    """
+    found: dict[tuple[float, float], Figures] = {}
+    for strength in STRENGTHS:
+        model.scale(strength)
+        for away in AWAY:
+            model.residual.away.fill_(away)
+            found[strength, away] = model_figures(model, tokenizer, task.bank, task.dev)
+            logger.info("strength %.1f, away %.1f: %s", strength, away, found[strength, away])
+
+    def worth(choice: tuple[float, float]) -> float:
+        return float(np.mean([list(one.values()) for one in found[choice].values()]))
+
+    best = max(found, key=worth)
+    model.scale(best[0])
+    model.residual.away.fill_(best[1])
+    logger.info("chosen: strength %.1f, away %.1f", *best)
+    return best[0], found[best]
+
+
+def save_pack(
+    model: ComposedEncoder, head: ImageHead, task: ComposedTask, chosen: Chosen, out: Path
+) -> None:
+    """Write the expert as a pack: adapter, the new parts beside it, and the card.
 
     Args:
         model: The trained expert.
-        out: Run folder.
+        head: The image head that it reads.
+        task: What it was trained on.
+        chosen: The choice on validation queries, and where the sets lie.
+        out: Folder of the pack.
     """
-    model.tower.save_pretrained(out / "adapter")
+    model.tower.save_pretrained(str(out), safe_serialization=True)
+    (out / "README.md").unlink(missing_ok=True)
+    adapter = load_file(out / ADAPTER_WEIGHTS)
+    half = {name: value.half().contiguous() for name, value in adapter.items()}
+    save_file(half, out / ADAPTER_WEIGHTS, metadata={"format": "pt"})
     parts = {
-        name: value.contiguous()
+        name: value.half().contiguous()
         for name, value in model.state_dict().items()
         if not name.startswith("tower.")
     }
-    save_file(parts, out / "composed.safetensors")
+    parts["direction"] = head.anchor.direction.half().contiguous()
+    save_file(parts, out / COMPOSED)
+    training = tuple(
+        training_set(chosen.root / name, len(queries.triplets))
+        for name, queries in task.train.items()
+    )
+    base = read_manifest(BUNDLED / "mini").fingerprint
+    shipped_card("composed", base, chosen.strength, training, chosen.figures).write(out)
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -187,7 +256,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     train_composed(task, replace(config, warmup_steps=0), combiner, tokenizer)
     expert = ComposedEncoder(load_text_tower()[0], shape)
     train_composed(task, config, expert, tokenizer)
-    save_expert(expert, out)
+    strength, chosen = choose_on_dev(expert, tokenizer, task)
+    save_pack(expert, head, task, Chosen(root, strength, chosen), out / "pack")
     for split in ("val", "test"):
         figures = baseline_figures(bank, queries[split], head, cache)
         figures["combiner"] = model_figures(combiner, tokenizer, bank, queries[split])

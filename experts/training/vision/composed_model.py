@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
+from peft.tuners.lora import LoraLayer
 from torch import Tensor, nn
 from transformers import BertModel
 
@@ -24,7 +25,7 @@ class ComposedConfig:
 
     Attributes:
         words: Number of pseudo-words.
-        hidden: Width of the hidden layer of the pseudo-word network.
+        hidden: Width of the hidden layer of the pseudo-word network, and of the correction.
         dropout: Dropout of its input and of its hidden layer.
         rank: Rank of the LoRA.
         alpha: LoRA scale, divided by the rank.
@@ -34,12 +35,17 @@ class ComposedConfig:
     """
 
     words: int = 2
-    hidden: int = 512
+    hidden: int = 256
     dropout: float = 0.2
     rank: int = 16
     alpha: int = 32
     lora_dropout: float = 0.05
     residual_dropout: float = 0.3
+
+
+def gelu(inputs: Tensor) -> Tensor:
+    """The GELU in the form that NumPy can compute as well."""
+    return nn.functional.gelu(inputs, approximate="tanh")
 
 
 class PseudoWords(nn.Module):
@@ -74,12 +80,45 @@ class PseudoWords(nn.Module):
         # Unit vectors have small entries; scaled, they weigh as much as the features.
         scaled = vectors * TEXT_DIM**0.5
         inputs = self.input_dropout(torch.cat([self.norm(features), scaled], 1))
-        hidden = self.dropout(nn.functional.gelu(self.inner(inputs)))
+        hidden = self.dropout(gelu(self.inner(inputs)))
         return self.outer(hidden).view(-1, self.words, TEXT_DIM)
 
 
+class Correction(nn.Module):
+    """What a hidden layer makes of the text tower's vector and the image's own.
+
+    Args:
+        config: Shape of the expert.
+    """
+
+    def __init__(self, config: ComposedConfig) -> None:
+        super().__init__()
+        self.input_dropout = nn.Dropout(config.dropout)
+        self.inner = nn.Linear(2 * TEXT_DIM, config.hidden)
+        self.dropout = nn.Dropout(config.dropout)
+        self.outer = nn.Linear(config.hidden, TEXT_DIM)
+        nn.init.zeros_(self.outer.weight)
+        nn.init.zeros_(self.outer.bias)
+
+    def forward(self, queries: Tensor, vectors: Tensor) -> Tensor:
+        """Compute what is added to the query.
+
+        Args:
+            queries: Unit vectors [n, 384] of the text tower.
+            vectors: Unit image vectors [n, 384] without the lift.
+
+        Returns:
+            float [n, 384].
+        """
+        scaled = torch.cat([queries, vectors], 1) * TEXT_DIM**0.5
+        return self.outer(self.dropout(gelu(self.inner(self.input_dropout(scaled)))))
+
+
 class Residual(nn.Module):
-    """Adds the image's own vector with a weight that the query decides.
+    """Adds the image's own vector with a weight that the query decides, or takes it away.
+
+    A query that keeps the picture has a share near 1. One that leaves it has a share near 0, and
+    ``away`` pushes it off the pictures that look like the reference.
 
     Args:
         dropout: Share of the training rows that go without.
@@ -89,23 +128,25 @@ class Residual(nn.Module):
         super().__init__()
         self.dropout = dropout
         self.weight = nn.Linear(TEXT_DIM, 1)
+        self.away: Tensor
+        self.register_buffer("away", torch.zeros(()))
         nn.init.zeros_(self.weight.weight)
         nn.init.zeros_(self.weight.bias)
 
     def forward(self, queries: Tensor, vectors: Tensor) -> Tensor:
-        """Combine both vectors.
+        """Compute what is added to the query.
 
         Args:
             queries: Unit vectors [n, 384] of the text tower.
             vectors: Unit image vectors [n, 384] without the lift.
 
         Returns:
-            Unit vectors [n, 384].
+            float [n, 384].
         """
         share = torch.sigmoid(self.weight(queries * TEXT_DIM**0.5))
         if self.training:
-            share = share * (torch.rand_like(share) >= self.dropout)
-        return nn.functional.normalize(queries + share * vectors, dim=-1)
+            return share * (torch.rand_like(share) >= self.dropout) * vectors
+        return (share - self.away * (1 - share) ** 2) * vectors
 
 
 class Tokens(NamedTuple):
@@ -130,6 +171,7 @@ class ComposedEncoder(nn.Module):
 
     def __init__(self, tower: BertModel, config: ComposedConfig) -> None:
         super().__init__()
+        self.config = config
         self.tower: PeftModel = get_peft_model(
             tower,
             LoraConfig(
@@ -140,7 +182,18 @@ class ComposedEncoder(nn.Module):
             ),
         )
         self.pseudo_words = PseudoWords(config)
+        self.correction = Correction(config)
         self.residual = Residual(config.residual_dropout)
+
+    def scale(self, strength: float) -> None:
+        """Set the strength of the adapter; 1 is full.
+
+        Args:
+            strength: Share of the trained update.
+        """
+        for module in self.tower.modules():
+            if isinstance(module, LoraLayer):
+                module.scaling["default"] = strength * self.config.alpha / self.config.rank
 
     def encode(self, prefix: Tensor, tokens: Tokens) -> Tensor:
         """Run the text tower with pseudo-words after the first token.
@@ -188,4 +241,6 @@ class ComposedEncoder(nn.Module):
         Returns:
             Unit vectors [n, 384].
         """
-        return self.residual(self.encode(self.pseudo_words(features, vectors), tokens), vectors)
+        queries = self.encode(self.pseudo_words(features, vectors), tokens)
+        moved = queries + self.correction(queries, vectors) + self.residual(queries, vectors)
+        return nn.functional.normalize(moved, dim=-1)

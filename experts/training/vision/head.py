@@ -131,4 +131,5 @@ def load_head(path: Path) -> ImageHead:
     members = len({name.split(".")[1] for name in weights if name.startswith("members.")})
     head = ImageHead(HeadConfig(hidden=hidden, members=members))
     head.load_state_dict(weights)
-    return head.eval()
+    head.eval()
+    return head
