@@ -15,11 +15,21 @@ import numpy as np
 from ..errors import PackError
 from ..models.arrays import Floats
 from ..models.manifest import LoraTarget, Manifest
+from .card import FILE_NAME as CARD
 from .card import ExpertCard, read_card
 from .composed import FILE_NAME as COMPOSED
 from .composed import ComposedParts, parse_parts
 from .pilots import FILE_NAME as PILOTS
 from .pilots import Pilots, parse_pilots
+
+__all__ = [
+    "ADAPTER_CONFIG",
+    "ADAPTER_WEIGHTS",
+    "CARD",
+    "PILOTS",
+    "ExpertPack",
+    "load_pack",
+]
 
 MAX_RANK = 256
 MAX_FILE_BYTES = 256_000_000

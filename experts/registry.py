@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import PackError, UnknownExpertError
+from ..errors import PackError, PackWarning, UnknownExpertError
 from ..models.arrays import AdapterBank, Floats
 from ..models.manifest import LoraTarget, Manifest
-from .card import ExpertCard
-from .pack import ExpertPack, load_pack
+from ..models.model import Model
+from .card import ExpertCard, check_name
+from .installed import InstalledPacks
+from .pack import CARD, ExpertPack, load_pack
+
+if TYPE_CHECKING:
+    from .training.user import TrainReport, UserConfig
 
 MAX_EXPERTS = 1000
 
@@ -68,11 +75,22 @@ class ExpertRegistry:
     Args:
         manifest: of the base.
         bundled: folder of packs that ship with the model; read on first use.
+        installed: packs that the user keeps; none when omitted.
+        model: the base itself, for :meth:`train`.
     """
 
-    def __init__(self, manifest: Manifest, bundled: Path | None = None) -> None:
+    def __init__(
+        self,
+        manifest: Manifest,
+        bundled: Path | None = None,
+        *,
+        installed: InstalledPacks | None = None,
+        model: Model | None = None,
+    ) -> None:
         self._manifest = manifest
         self._bundled = bundled
+        self._installed = installed
+        self._model = model
         self._state: LoadedExperts | None = None
         self._lock = threading.Lock()
 
@@ -90,53 +108,153 @@ class ExpertRegistry:
         """
         return [pack.card for pack in self.state.packs.values()]
 
-    def add(self, directory: str | Path) -> ExpertCard:
+    def add(self, directory: str | Path, *, keep: bool = False) -> ExpertCard:
         """Load a pack. Stored vectors stay as they are: documents never pass through experts.
 
         Args:
             directory: the pack.
+            keep: also copy it to the user's packs, so that later processes load it.
 
         Returns:
             Its card.
 
         Raises:
-            PackError: when the pack is broken, does not fit, or its name is taken; nothing changes.
+            PackError: when the pack is broken, does not fit, its name is taken, or the copy cannot
+                be written; nothing changes.
         """
         pack = load_pack(directory, self._manifest)
+        name = pack.card.name
         with self._lock:
             packs = self._loaded().packs
-            if pack.card.name in packs:
+            if name in packs:
                 raise PackError(
-                    f"an expert {pack.card.name!r} is loaded already; remove it first, "
+                    f"an expert {name!r} is loaded already; remove it first, "
                     "or rename one in its card.json"
                 )
             if len(packs) >= MAX_EXPERTS:
                 raise PackError(f"{len(packs)} experts are loaded, the most that can be")
-            self._state = _stack([*packs.values(), pack], self._manifest.lora)
+            stacked = _stack([*packs.values(), pack], self._manifest.lora)
+            if keep:
+                self._keep(Path(directory), name)
+            self._state = stacked
         return pack.card
 
-    def remove(self, name: str) -> None:
-        """Unload an expert. Its files stay where they are.
+    def remove(self, name: str, *, keep: bool = False) -> None:
+        """Unload an expert.
 
         Args:
             name: of the expert.
+            keep: also leave it out of later processes: the user's copy is deleted, and an expert
+                that ships with the model is no longer loaded until it is added again.
 
         Raises:
             UnknownExpertError: when there is none of that name.
+            PackError: when the change cannot be kept; nothing changes.
         """
         with self._lock:
             packs = self._loaded().packs
             if name not in packs:
                 raise UnknownExpertError(name, packs)
             kept = [pack for pack in packs.values() if pack.card.name != name]
-            self._state = _stack(kept, self._manifest.lora)
+            stacked = _stack(kept, self._manifest.lora)
+            if keep:
+                self._require_installed().forget(name, bundled=self._ships(name))
+            self._state = stacked
+
+    def train(
+        self,
+        name: str,
+        pairs: str | Path,
+        *,
+        out: str | Path | None = None,
+        purpose: str = "",
+        keep: bool = False,
+        keep_anyway: bool = False,
+        config: UserConfig | None = None,
+    ) -> TrainReport:
+        """Train an expert on a user's pairs and load it. Needs the ``train`` extra.
+
+        Args:
+            name: of the new expert.
+            pairs: a jsonl file: ``query``, ``positive`` (a text or several), and optionally
+                ``negatives``, ``image`` and ``scores`` a line.
+            out: folder for the pack and the run; ``./runs/NAME`` when omitted. A run that was
+                interrupted resumes there.
+            purpose: one sentence for the card.
+            keep: also load it in later processes.
+            keep_anyway: load it even when it is no better than the base.
+            config: settings of the run.
+
+        Returns:
+            The expert beside the base, on documents that neither training nor any choice saw.
+
+        Raises:
+            MissingExtraError: when torch or peft is not installed.
+            InputError: when the pairs are malformed or too few.
+            PackError: when the name is taken or cannot be used.
+            NotBetterError: when the expert does not beat the base; nothing was added.
+        """
+        from .train import train_pack
+
+        check_name(name)
+        if name in self.state.packs:
+            raise PackError(f"an expert {name!r} is loaded already; remove it, or choose a name")
+        if self._model is None:
+            raise PackError("this registry belongs to no model; train through omni.experts")
+        folder = Path(out) if out is not None else Path("runs") / name
+        report = train_pack(
+            self._model,
+            name,
+            Path(pairs),
+            folder,
+            purpose=purpose,
+            keep_anyway=keep_anyway,
+            config=config,
+        )
+        self.add(folder, keep=keep)
+        return report
+
+    def _keep(self, directory: Path, name: str) -> None:
+        installed = self._require_installed()
+        if self._ships(name) and directory.resolve() == (self._bundled_folder() / name).resolve():
+            installed.restore(name)
+        else:
+            installed.install(directory, name)
+
+    def _ships(self, name: str) -> bool:
+        return (self._bundled_folder() / name / CARD).is_file() if self._bundled else False
+
+    def _bundled_folder(self) -> Path:
+        return self._bundled or Path()
+
+    def _require_installed(self) -> InstalledPacks:
+        if self._installed is None:
+            raise PackError("this registry keeps nothing between processes; use keep=False")
+        return self._installed
 
     def _loaded(self) -> LoadedExperts:
         if self._state is None:
-            folders = sorted(self._bundled.glob("*/card.json")) if self._bundled else []
-            packs = [load_pack(card.parent, self._manifest) for card in folders]
-            self._state = _stack(packs, self._manifest.lora)
+            folders = sorted(self._bundled.glob(f"*/{CARD}")) if self._bundled else []
+            removed = self._installed.removed() if self._installed else set()
+            own = self._installed.folders() if self._installed else []
+            replaced = removed | {folder.name for folder in own}
+            bundled = [card.parent for card in folders if card.parent.name not in replaced]
+            packs = [load_pack(folder, self._manifest) for folder in bundled]
+            self._state = _stack([*packs, *self._readable(own)], self._manifest.lora)
         return self._state
+
+    def _readable(self, folders: Iterable[Path]) -> Iterator[ExpertPack]:
+        """Load what can be loaded: one bad pack must not take search away."""
+        for folder in folders:
+            try:
+                yield load_pack(folder, self._manifest)
+            except PackError as error:
+                warnings.warn(
+                    f"skipped the installed expert in {folder}: {error}. Delete that folder, or "
+                    "add the pack again.",
+                    PackWarning,
+                    stacklevel=2,
+                )
 
 
 def _stack(packs: Iterable[ExpertPack], targets: Iterable[LoraTarget]) -> LoadedExperts:

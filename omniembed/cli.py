@@ -1,4 +1,4 @@
-"""The command line: ``omniembed index``, ``search``, ``info``, ``sample``.
+"""The command line: ``omniembed index``, ``search``, ``info``, ``sample``, ``experts``.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 the
 command failed, 2 it was called wrongly, 3 indexing finished but some sources failed.
@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from .commands import indexing, searching
+from .commands import experts, indexing, searching
 
 app = typer.Typer(
     help="Embed and retrieve text, code, images and tool descriptions in one space.",
@@ -22,6 +22,7 @@ app.command()(indexing.index)
 app.command()(searching.search)
 app.command()(indexing.info)
 app.command()(indexing.sample)
+app.add_typer(experts.app, name="experts")
 
 
 def main() -> None:
@@ -32,3 +33,7 @@ def main() -> None:
         if reconfigure is not None:
             reconfigure(errors="replace")
     app()
+
+
+if __name__ == "__main__":
+    main()

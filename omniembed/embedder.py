@@ -14,7 +14,7 @@ from .errors import (
     OmniEmbedError,
     TruncationWarning,
 )
-from .experts import ExpertRegistry
+from .experts import ExpertRegistry, InstalledPacks
 from .inputs import DocumentInput, as_documents, as_queries
 from .models.arrays import Floats
 from .models.model import Model
@@ -57,7 +57,13 @@ class Embedder:
         """The experts that may serve queries."""
         if self._given_experts is not None:
             return self._given_experts
-        return ExpertRegistry(self.model.manifest, self.model.directory / "experts")
+        manifest = self.model.manifest
+        return ExpertRegistry(
+            manifest,
+            self.model.directory / "experts",
+            installed=InstalledPacks(manifest.fingerprint),
+            model=self.model,
+        )
 
     @cached_property
     def query_encoder(self) -> QueryEncoder:

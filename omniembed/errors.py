@@ -66,6 +66,10 @@ class PackError(OmniEmbedError, ValueError):
     """An expert pack is broken, hostile or does not fit the base model; nothing was changed."""
 
 
+class NotBetterError(OmniEmbedError):
+    """A trained expert is no better than the base on held-out documents; it was not added."""
+
+
 class ModelError(OmniEmbedError):
     """A model directory is missing, damaged or of an unknown format."""
 
@@ -107,3 +111,7 @@ class MissingExtraError(OmniEmbedError, ImportError):
 
 class TruncationWarning(UserWarning):
     """Some texts were longer than the model reads; the rest of them was not embedded."""
+
+
+class PackWarning(UserWarning):
+    """An installed expert pack could not be loaded; the others were."""

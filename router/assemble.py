@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ..experts import ExpertPack
-from ..models.arrays import GateArrays
+from ..experts.pilots import Pilots
+from ..models.arrays import Floats, GateArrays
+from .library import unit
 from .settings import GateSettings
 
 
@@ -35,7 +37,7 @@ def assemble(
         if name not in packs:
             continue
         gate = packs[name].gate
-        own = gate.vectors if gate.direction is None else gate.direction[None]
+        own = centered(gate, settings.center) if gate.direction is None else gate.direction[None]
         rows.append(own)
         owners += [row] * len(own)
         slope, offset = gate.calibration or (settings.slope, settings.offset)
@@ -49,3 +51,16 @@ def assemble(
         experts=experts,
         settings=np.array([settings.temperature, settings.threshold, settings.ramp], np.float32),
     )
+
+
+def centered(pilots: Pilots, center: Floats) -> Floats:
+    """Move pilots, which packs store as plain states, to where the gate compares them.
+
+    Args:
+        pilots: of one expert.
+        center: float32 (gate_dim,).
+
+    Returns:
+        float32 (m, gate_dim), unit norm.
+    """
+    return unit(pilots.vectors - center)

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from omniembed import Embedder, OmniEmbed
 from omniembed.models.model import Model
+
+
+@pytest.fixture(scope="session", autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Keep the tests away from what the person running them has installed."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMNIEMBED_HOME", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="session")

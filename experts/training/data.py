@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import hashlib
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,9 @@ from ...errors import InputError, SourceNotFoundError
 from ...types import Document, Kind
 
 TRAIN = "train"
+
+GATE_SHARE = 0.1
+"""Share of the training queries that no expert sees; the gate learns from them."""
 
 _KINDS = {"bash": Kind.CODE, "sql": Kind.CODE, "intent": Kind.TOOL}
 """Kinds of public sets, beside our own."""
@@ -224,3 +229,29 @@ def _open(path: Path) -> TextIO:
     if path.suffix == ".gz":
         return gzip.open(path, "rt", encoding="utf-8")
     return path.open(encoding="utf-8")
+
+
+def in_gate_slice(text: str, share: float = GATE_SHARE) -> bool:
+    """Tell whether a training query is kept for the gate.
+
+    Args:
+        text: the query; case, spacing and punctuation do not count.
+        share: share of queries to keep.
+
+    Returns:
+        True for the queries that no expert may train on.
+    """
+    return share_of(" ".join(re.findall(r"\w+", text.casefold()))) < share
+
+
+def share_of(text: str) -> float:
+    """Map a text to a number that depends on nothing else.
+
+    Args:
+        text: any text.
+
+    Returns:
+        A number in [0, 1).
+    """
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64

@@ -11,6 +11,7 @@ from pathlib import Path
 from ...errors import SourceNotFoundError
 from .base import Base
 from .cards import shipped_card, training_set
+from .data import GATE_SHARE
 from .evaluate import Metrics, as_record
 from .loop import Progress, fit
 from .lora import Adapter, LoraSettings
@@ -18,7 +19,7 @@ from .measure import measure
 from .recipes import FOREIGN, UNSEEN_SHARE, Recipe
 from .sources import Sources
 from .strength import Choice, choose_scale
-from .tasks import GATE_SHARE, Probe, Task, build_task, partition, sentence_task
+from .tasks import Probe, Task, build_task, partition, sentence_task
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -13,12 +12,9 @@ import numpy as np
 from ...errors import InputError
 from ...models.arrays import Floats
 from .base import Base
-from .data import TRAIN, Collection, LabelledQueries
+from .data import TRAIN, Collection, LabelledQueries, in_gate_slice, share_of
 from .negatives import Rows
 from .tower import QueryStates, query_states
-
-GATE_SHARE = 0.1
-"""Share of the training queries that no expert sees; the gate learns from them."""
 
 UNSEEN = "unseen"
 """Name of the queries for held-out documents among the dev queries of a task."""
@@ -112,7 +108,7 @@ def partition(collection: Collection, *, gate_share: float, unseen_share: float)
     hidden = {
         row
         for row, document in enumerate(collection.documents)
-        if _share(f"{collection.name}\0{document.id or document.content}") < unseen_share
+        if share_of(f"{collection.name}\0{document.id or document.content}") < unseen_share
     }
     parts: dict[str, list[int]] = {"train": [], "gate": [], "unseen": []}
     for row, (text, relevant) in enumerate(zip(labels.texts, labels.relevant, strict=True)):
@@ -121,19 +117,6 @@ def partition(collection: Collection, *, gate_share: float, unseen_share: float)
         else:
             parts["gate" if in_gate_slice(text, gate_share) else "train"].append(row)
     return Partition(*(labels.select(rows) for rows in parts.values()))
-
-
-def in_gate_slice(text: str, share: float = GATE_SHARE) -> bool:
-    """Tell whether a training query is kept for the gate.
-
-    Args:
-        text: the query; case, spacing and punctuation do not count.
-        share: share of queries to keep.
-
-    Returns:
-        True for the queries that no expert may train on.
-    """
-    return _share(" ".join(re.findall(r"\w+", text.casefold()))) < share
 
 
 def build_task(
@@ -235,9 +218,3 @@ def encode_labels(labels: LabelledQueries, base: Base) -> EncodedQueries:
         The queries with their states.
     """
     return EncodedQueries(labels, query_states(base.tower, labels.texts, base.states))
-
-
-def _share(text: str) -> float:
-    """Map a text to a number in [0, 1) that depends on nothing else."""
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
-    return int.from_bytes(digest[:8], "big") / 2**64

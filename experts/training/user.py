@@ -60,9 +60,32 @@ class TrainReport:
     gate_queries: tuple[str, ...]
 
     @property
+    def base(self) -> Metrics:
+        """The base on held-out documents."""
+        return self.before[_JUDGE]
+
+    @property
+    def own(self) -> Metrics:
+        """The expert on the same queries."""
+        return self.after[_JUDGE]
+
+    @property
     def better_than_base(self) -> bool:
         """True when the expert's nDCG@10 on held-out documents is above the base's."""
-        return self.after[_JUDGE].ndcg > self.before[_JUDGE].ndcg
+        return self.own.ndcg > self.base.ndcg
+
+    def figures(self) -> dict[str, float]:
+        """Give the measures as a card holds them.
+
+        Returns:
+            Measures by name.
+        """
+        return {
+            "base nDCG@10": round(self.base.ndcg, 4),
+            "nDCG@10": round(self.own.ndcg, 4),
+            "base Recall@10": round(self.base.recall, 4),
+            "Recall@10": round(self.own.recall, 4),
+        }
 
 
 @dataclass(frozen=True)
@@ -85,6 +108,19 @@ class UserConfig:
     gate_share: float = 0.1
     unseen_share: float = 0.25
     consistency_depth: int | None = None
+
+    @classmethod
+    def of(cls, steps: int) -> UserConfig:
+        """Make the default settings with another bound on the steps.
+
+        Args:
+            steps: optimiser steps at most.
+
+        Returns:
+            The settings.
+        """
+        default = cls()
+        return replace(default, train=replace(default.train, steps=steps))
 
 
 def train_expert(
