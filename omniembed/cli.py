@@ -1,4 +1,4 @@
-"""The command line: ``omniembed index``, ``search``, ``info``, ``sample``, ``experts``.
+"""The command line ``omniembed``; one module of ``commands`` for each group.
 
 Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 the
 command failed, 2 it was called wrongly, 3 indexing finished but some sources failed.
@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from .commands import experts, indexing, searching
+from .commands import experts, indexing, routing, searching
 
 app = typer.Typer(
     help="Embed and retrieve text, code, images and tool descriptions in one space.",
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command()(indexing.index)
 app.command()(searching.search)
+app.command()(routing.route)
 app.command()(indexing.info)
 app.command()(indexing.sample)
 app.add_typer(experts.app, name="experts")

@@ -20,7 +20,8 @@ from .models.arrays import Floats
 from .models.model import Model
 from .pictures import encode_pictures
 from .query_encoder import EncodedQueries, QueryEncoder, nothing_to_read
-from .types import Document, ImageInput, Kind, QueryInput
+from .router import explain
+from .types import Document, ImageInput, Kind, QueryInput, Route
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,27 @@ class Embedder:
         cut = sum(route.truncated for route in encoded.routes)
         _warn_truncated(cut, self.model.manifest.max_tokens)
         return encoded
+
+    def explain_queries(self, queries: Iterable[QueryInput]) -> list[Route]:
+        """Route queries, and say why.
+
+        Args:
+            queries: as for :meth:`embed_queries`.
+
+        Returns:
+            One a query, with the nearest pilots and the reason.
+
+        Raises:
+            InputError: for a query that cannot be embedded, naming its position.
+            InputTypeError: for an input of another type.
+        """
+        parsed = as_queries(queries)
+        encoded = self.query_encoder.encode(parsed, "auto")
+        packs, settings = self.experts.state.packs, self.query_encoder.settings
+        return [
+            explain(query, route, state, packs, settings)
+            for query, route, state in zip(parsed, encoded.routes, encoded.states, strict=True)
+        ]
 
     def _encode_texts(
         self,

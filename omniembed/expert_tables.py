@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from rich.markup import escape
 from rich.table import Table
 
 from .experts import ExpertCard
 from .output import err, out
+from .types import Route
 
 if TYPE_CHECKING:
     from .experts.training.user import TrainReport
@@ -68,6 +70,25 @@ def print_training(report: TrainReport, *, as_json: bool) -> None:
         f"{report.own.queries} queries judged, {report.trained_on} trained on, "
         f"{report.steps} steps, strength {report.scale:.1f}; pack in {report.adapter}"
     )
+
+
+def print_route(query: str, route: Route) -> None:
+    """Print how a query would be encoded.
+
+    Args:
+        query: the query.
+        route: its route.
+    """
+    out.print(f"[bold]{escape(query)}[/bold] → {route.expert}", highlight=False)
+    out.print(f"  {escape(route.reason)}", highlight=False)
+    scores = Table("expert", "beats the base", box=None, padding=(0, 2))
+    for name, value in sorted(route.scores.items(), key=lambda item: -item[1]):
+        scores.add_row(name, f"{value:.2f} {'█' * round(20 * value)}")
+    if route.scores:
+        out.print(scores)
+    for pilot in route.nearest:
+        line = f"  near {pilot.expert}/{pilot.dataset} ({pilot.similarity:.2f}): {pilot.example}"
+        out.print(line, markup=False, highlight=False)
 
 
 @contextmanager

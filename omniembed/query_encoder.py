@@ -18,7 +18,7 @@ from .models.text import AUTO, TextOutput
 from .models.tokens import Tokens
 from .pictures import encode_pictures
 from .router import GateSettings, assemble, read_settings
-from .types import Query, Route
+from .types import Kind, Query, Route
 
 BASE = "base"
 
@@ -72,6 +72,22 @@ class QueryEncoder:
             assembled = experts, assemble(self.settings, experts.packs, experts.bank.names)
             self._assembled = assembled
         return assembled[1]
+
+    def kinds(self, query: Query, route: Route) -> set[Kind] | None:
+        """Tell which kinds of documents a query is after.
+
+        Args:
+            query: the query.
+            route: how it was encoded.
+
+        Returns:
+            Those that its expert aims at, when the gate is sure of it or the form of the query
+            says so; ``None`` for all kinds.
+        """
+        pack = self._experts.state.packs.get(route.expert)
+        sure = self.settings.restrict if self.settings else 1.0
+        asked = query.modality == "composed" or (bool(route.scores) and route.confidence >= sure)
+        return set(pack.card.kinds) if pack is not None and asked else None
 
     def encode(self, queries: Sequence[Query], expert: str) -> EncodedQueries:
         """Encode queries; all or none.

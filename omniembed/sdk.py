@@ -133,7 +133,8 @@ class OmniEmbed:
             query: a text, an image (``Path`` or ``PIL.Image``), an (image, modification) pair,
                 or a ``Query``.
             top_k: number of hits wanted, 1 to 10,000.
-            kinds: document kinds to search, or ``"auto"``.
+            kinds: document kinds to search; with ``"auto"`` those that the chosen expert aims at
+                when the gate is sure, and all otherwise.
             expert: ``"auto"``, ``"base"`` or the name of an expert.
             where: filter on fields and metadata, such as ``{"language": "python"}`` or
                 ``{"start_line": {"$gte": 10}}``; joined with the query's own by "and".
@@ -155,6 +156,8 @@ class OmniEmbed:
         condition = _join(where, parsed.filters)
         encoded = self.embedder.embed_queries([parsed], expert=expert)
         vector, route = encoded.vectors[0], encoded.routes[0]
+        if kinds == "auto":
+            wanted = self.embedder.query_encoder.kinds(parsed, route)
         if hybrid is None:
             hybrid = wanted == {Kind.TOOL}
         if hybrid and parsed.modality == "text":
@@ -212,15 +215,15 @@ class OmniEmbed:
                 composed query.
 
         Returns:
-            A route, or one a query.
+            A route, or one a query, with the nearest pilots and the reason.
 
         Raises:
             InputError: for a query that cannot be embedded.
             InputTypeError: for an input of another type.
         """
         if _is_single(query):
-            return self.embedder.embed_queries([query]).routes[0]
-        return self.embedder.embed_queries(query).routes
+            return self.embedder.explain_queries([query])[0]
+        return self.embedder.explain_queries(query)
 
     def info(self) -> StoreInfo:
         """Describe the store.

@@ -135,15 +135,36 @@ QueryInput: TypeAlias = str | ImageInput | tuple[ImageInput, str] | Query
 
 
 @dataclass(frozen=True, slots=True)
+class NearPilot:
+    """A pilot of an expert that lies near a query.
+
+    Attributes:
+        expert: whose it is.
+        dataset: the set that it stands for.
+        example: a query of that set.
+        similarity: cosine to the query at the gate's layer.
+    """
+
+    expert: str
+    dataset: str
+    example: str
+    similarity: float
+
+
+@dataclass(frozen=True, slots=True)
 class Route:
     """How a query was encoded.
 
     Attributes:
         expert: name of the adapter that served the query, or ``"base"``.
-        confidence: estimated probability that the expert beats the base; 1.0 for a forced expert.
-        scores: gate score of every expert; empty when the gate was not asked.
+        confidence: estimated probability that the expert beats the base, where the two differ;
+            1.0 for an expert that the gate did not choose. When the gate abstained, that of the
+            expert it came closest to choosing.
+        scores: the same probability for every expert; empty when the gate was not asked.
         abstained: True when the gate was asked and kept to the base.
         truncated: True when the query was longer than the model reads.
+        nearest: pilots nearest to the query; only :meth:`OmniEmbed.route` fills it.
+        reason: why it was decided so, in words; only :meth:`OmniEmbed.route` fills it.
     """
 
     expert: str = "base"
@@ -151,6 +172,8 @@ class Route:
     scores: Mapping[str, float] = field(default_factory=dict)
     abstained: bool = False
     truncated: bool = False
+    nearest: Sequence[NearPilot] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

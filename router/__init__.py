@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .assemble import assemble
+from .explain import explain
 from .gate import GateDecision, decide, gate_scores
 from .settings import GateSettings, read_settings
 
@@ -11,6 +12,7 @@ __all__ = [
     "GateSettings",
     "assemble",
     "decide",
+    "explain",
     "gate_scores",
     "read_settings",
 ]
