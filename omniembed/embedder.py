@@ -158,7 +158,7 @@ class Embedder:
             InputTypeError: for an input of another type.
         """
         parsed = as_queries(queries)
-        encoded = self.query_encoder.encode(parsed, "auto")
+        encoded = self.embed_queries(parsed)
         packs, settings = self.experts.state.packs, self.query_encoder.settings
         return [
             explain(query, route, state, packs, settings)
