@@ -1,0 +1,215 @@
+"""Build the gate of a model: ``python -m omniembed.router.build --data DIR --cache DIR``.
+
+Writes ``pilots.safetensors`` into every pack and ``gate.json`` beside them. Needs the ``train``
+extra. Nothing is fitted on, or chosen by, a test split.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import fmean
+
+import numpy as np
+
+from ..embedder import Embedder
+from ..experts.registry import ExpertRegistry
+from ..experts.training.sources import Sources
+from ..models.manifest import Manifest
+from ..models.model import Model
+from .alternatives import Gate, PilotGate
+from .calibrate import Platt
+from .candidates import all_gates
+from .collect import Collector
+from .decisions import CalibratedGate, Outcome, calibrate, outcome
+from .learned import LinearGate
+from .library import build_pilots
+from .settings import GateSettings
+from .study import Study, collect_study
+from .table import UtilityTable
+
+logger = logging.getLogger(__name__)
+
+DEFAULT = "ridge"
+"""The gate that ships; the best on dev, see docs/ARCHITECTURE.md."""
+
+MAX_HARM = 0.09
+"""Share of guard queries that may fall more than .01 below the base."""
+
+QUIET_NOISE = 0.9
+"""Share of noise on which the gate must keep to the base."""
+
+MAX_ABSTAIN = 0.12
+"""Share of in-domain queries on which it may."""
+
+_THRESHOLDS = np.arange(0.3, 0.81, 0.01)
+
+
+def gate_layers(manifest: Manifest) -> list[str]:
+    """List the layers that read the gate's state.
+
+    Args:
+        manifest: of the model.
+
+    Returns:
+        Names of the first adapted layer's query, key and value.
+    """
+    first = manifest.lora[0].name.split(".")[:3]
+    prefix = ".".join([*first, "attention.self."])
+    return [target.name for target in manifest.lora if target.name.startswith(prefix)]
+
+
+def calibrated(gate: Gate, study: Study) -> CalibratedGate:
+    """Fit a gate's confidence and choose its threshold on dev.
+
+    Among the thresholds that keep noise quiet, harm few guard queries and abstain seldom in
+    domain, the one with the best mean gain; where none does all three, the one that comes
+    closest.
+
+    Args:
+        gate: scores the experts.
+        study: dev and guard queries.
+
+    Returns:
+        The gate with curve and threshold.
+    """
+    judged = [*study.dev, *study.guards]
+    fitted = calibrate(gate, judged, study.noise)
+
+    def worth(threshold: float) -> tuple[float, float]:
+        one = replace(fitted, threshold=threshold)
+        home, away, noise = dev_outcomes(one, study)
+        excess = (
+            max(0.0, QUIET_NOISE - noise)
+            + max(0.0, fmean(o.harmed for o in away) - MAX_HARM)
+            + max(0.0, fmean(o.abstained for o in home) - MAX_ABSTAIN)
+        )
+        gain = fmean(o.gain for o in home) + fmean(o.gain for o in away)
+        return -round(excess, 3), gain
+
+    best = max((float(value) for value in _THRESHOLDS), key=worth)
+    return replace(fitted, threshold=best)
+
+
+def dev_outcomes(gate: CalibratedGate, study: Study) -> tuple[list[Outcome], list[Outcome], float]:
+    """Look up what a gate is worth on dev.
+
+    Args:
+        gate: with curve and threshold.
+        study: dev and guard queries.
+
+    Returns:
+        Outcomes in domain, outcomes on guards, and the share of noise left to the base.
+    """
+
+    def look(tables: Sequence[UtilityTable]) -> list[Outcome]:
+        return [outcome(table, gate.choose(table)[0]) for table in tables]
+
+    quiet = float((gate.choose(study.noise)[0] == 0).mean())
+    return look(study.dev), look(study.guards), quiet
+
+
+def write_gate(
+    chosen: CalibratedGate, study: Study, directory: Path, measured: dict[str, object]
+) -> None:
+    """Write the gate into a model directory.
+
+    Args:
+        chosen: a linear gate.
+        study: what it was built on.
+        directory: of the model.
+        measured: figures for people.
+
+    Raises:
+        TypeError: when the gate is not linear.
+    """
+    gate = chosen.gate
+    if not isinstance(gate, LinearGate):
+        raise TypeError(f"only a linear gate can be written, not {gate.name!r}")
+    pilots = build_pilots(study.lessons.tables)
+    for row, (name, own) in enumerate(pilots.items()):
+        weights, bias = gate.weights[row], float(gate.bias[row])
+        length = float(np.linalg.norm(weights))
+        slope = chosen.curve.slope * length
+        offset = chosen.curve.slope * bias + chosen.curve.offset
+        complete = replace(own, direction=weights / length, calibration=(slope, offset))
+        complete.write(directory / "experts" / name)
+    curve = pilot_curve(study)
+    GateSettings(
+        center=study.lessons.center,
+        threshold=chosen.threshold,
+        slope=curve.slope,
+        offset=curve.offset,
+        measured=measured,
+    ).write(directory)
+
+
+def pilot_curve(study: Study) -> Platt:
+    """Fit the confidence of experts that have pilots only.
+
+    Args:
+        study: dev queries.
+
+    Returns:
+        The curve.
+    """
+    gate = PilotGate(
+        "centred",
+        study.lessons.center,
+        build_pilots(study.lessons.tables),
+        GateSettings.temperature,
+    )
+    return calibrate(gate, [*study.dev, *study.guards], study.noise).curve
+
+
+def _report(gates: Sequence[CalibratedGate], study: Study) -> dict[str, object]:
+    rows: dict[str, object] = {}
+    for gate in gates:
+        home, away, quiet = dev_outcomes(gate, study)
+        rows[gate.gate.name] = {
+            "threshold": round(gate.threshold, 2),
+            **{f"dev {key}": round(_mean(home, key), 4) for key in ("gain", "abstained", "harmed")},
+            **{f"guard {key}": round(_mean(away, key), 4) for key in ("gain", "harmed", "helped")},
+            "noise left to the base": round(quiet, 3),
+        }
+        logger.info("%s: %s", gate.gate.name, rows[gate.gate.name])
+    return rows
+
+
+def _mean(found: Sequence[Outcome], field: str) -> float:
+    return fmean(float(asdict(one)[field]) for one in found)
+
+
+def main() -> None:
+    """Measure, fit, choose, write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
+    parser.add_argument("--cache", type=Path, required=True, help="vectors and utilities")
+    parser.add_argument("--model", default="mini", help="bundled name or model directory")
+    parser.add_argument("--limit", type=int, default=600, help="queries of a set at most")
+    parser.add_argument("--gate", default=DEFAULT, help="the gate to write")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    model = Model.load(arguments.model)
+    registry = ExpertRegistry(model.manifest, model.directory / "experts")
+    packs = registry.state.packs
+    names = tuple(name for name, pack in packs.items() if pack.composed is None)
+    sources = Sources(arguments.data / "text_code_tool", arguments.data / "image")
+    collector = Collector(Embedder(model, registry), sources, arguments.cache, names)
+    study = collect_study(collector, arguments.limit)
+    gates = [
+        calibrated(gate, study)
+        for gate in all_gates(study.lessons, packs, gate_layers(model.manifest))
+    ]
+    rows = _report(gates, study)
+    chosen = next(gate for gate in gates if gate.gate.name == arguments.gate)
+    write_gate(chosen, study, model.directory, {"gate": arguments.gate, "dev": rows})
+    logger.info("wrote the %s gate:\n%s", arguments.gate, json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
