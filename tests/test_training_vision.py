@@ -21,7 +21,7 @@ from omniembed.experts.training.vision.evaluate import (  # noqa: E402
     first_hits,
     recall_at,
 )
-from omniembed.experts.training.vision.head import HeadConfig, ImageHead  # noqa: E402
+from omniembed.experts.training.vision.head import HeadConfig, ImageHead, load_head  # noqa: E402
 from omniembed.experts.training.vision.losses import contrastive, same_caption  # noqa: E402
 from omniembed.experts.training.vision.projection import (  # noqa: E402
     MemberConfig,
@@ -213,6 +213,24 @@ def test_the_head_exports_to_onnx(tmp_path: Path, names: torch.Tensor) -> None:
 
 
 # --- losses and batches -------------------------------------------------------------------
+
+
+def test_a_head_reads_back_from_the_model_it_was_exported_to(
+    tmp_path: Path, names: torch.Tensor
+) -> None:
+    pytest.importorskip("onnxscript")
+    from omniembed.export.image import LiftedHead, export_head
+
+    head = ImageHead(HeadConfig(hidden=32, members=2), names).eval()
+    # Weights that are alike are stored once: a trained head has none.
+    for weight in head.members.parameters():
+        torch.nn.init.normal_(weight, std=0.1)
+    path = tmp_path / "image_head.onnx"
+    export_head(LiftedHead(head).eval(), path, features=FEATURES, classes=CLASSES)
+    features, logits = torch.randn(3, FEATURES), torch.randn(3, CLASSES)
+    with torch.inference_mode():
+        wanted, found = head(features, logits), load_head(path)(features, logits)
+    assert (wanted * found).sum(1).min() > 0.9999
 
 
 def test_same_caption_marks_every_carried_caption() -> None:

@@ -215,7 +215,7 @@ def save_pack(
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Train the composed expert.")
     parser.add_argument("--data", type=Path, required=True, help="folder of the data sets")
-    parser.add_argument("--head", type=Path, required=True, help="weights of the image head")
+    parser.add_argument("--head", type=Path, required=True, help="image head: .safetensors or .onnx")
     parser.add_argument("--out", type=Path, required=True, help="run folder")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cache", type=Path, help="cache folder (default: OUT/cache)")

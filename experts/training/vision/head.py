@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import onnx
 import torch
+from onnx import numpy_helper
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
@@ -13,6 +16,9 @@ from .classes import ClassAnchor, remove_direction
 from .towers import CLASSES, FEATURES, TEXT_DIM
 
 LAST_FEATURES = 1280
+
+_EXPORTED = "head."
+"""What the names of the weights begin with in an exported head."""
 
 
 @dataclass(frozen=True)
@@ -121,15 +127,26 @@ def load_head(path: Path) -> ImageHead:
     """Load a trained image head.
 
     Args:
-        path: ``image_head.safetensors`` of a training run.
+        path: ``image_head.safetensors`` of a training run, or ``image_head.onnx`` of a model
+            directory, exported from a trained head.
 
     Returns:
         The head in evaluation mode.
     """
-    weights = load_file(path)
+    weights = _exported(path) if path.suffix == ".onnx" else load_file(path)
     hidden = weights["members.0.inner.weight"].shape[0]
     members = len({name.split(".")[1] for name in weights if name.startswith("members.")})
     head = ImageHead(HeadConfig(hidden=hidden, members=members))
     head.load_state_dict(weights)
     head.eval()
     return head
+
+
+def _exported(path: Path) -> dict[str, Tensor]:
+    """Read the weights back that an export stored, large ones in half precision."""
+    found = {}
+    for item in onnx.load(path).graph.initializer:
+        if item.name.startswith(_EXPORTED):
+            name = item.name.removeprefix(_EXPORTED).removesuffix(".half")
+            found[name] = torch.from_numpy(numpy_helper.to_array(item).astype(np.float32))
+    return found
