@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from .commands import experts, indexing, routing, searching
+from .commands import evaluating, experts, indexing, routing, searching
 
 app = typer.Typer(
     help="Embed and retrieve text, code, images and tool descriptions in one space.",
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command()(indexing.index)
 app.command()(searching.search)
 app.command()(routing.route)
+app.command()(evaluating.evaluate)
 app.command()(indexing.info)
 app.command()(indexing.sample)
 app.add_typer(experts.app, name="experts")
