@@ -29,8 +29,8 @@ logger = logging.getLogger(__name__)
 _PROBE_QUERIES = 1000
 """Queries of a dev split by which the strength is chosen."""
 
-_SENTENCES = 3000
-"""Passages of a set that are also looked for by a sentence of theirs."""
+_SENTENCES = 8000
+"""Sentences of a set's passages that serve as queries, at most."""
 
 
 def train_recipe(recipe: Recipe, base: Base, sources: Sources, out: Path) -> Choice:
