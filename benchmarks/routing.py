@@ -169,7 +169,11 @@ def print_gates(
     )
     print("|---|---|---|---|---|---|")
     for gate in gates:
-        found = [outcome(table, gate.choose(table)[0]) for table in tables]
+        choices = [gate.choose(table) for table in tables]
+        found = [
+            outcome(table, choice.encoder, choice.weight)
+            for table, choice in zip(tables, choices, strict=True)
+        ]
         print_row(gate.gate.name, found)
     print_row("instance oracle", [outcome(table, oracle(table)) for table in tables])
 

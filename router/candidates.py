@@ -14,7 +14,7 @@ from .learned import fit_logistic, fit_pairwise, fit_ridge, fit_softmax
 from .library import build_pilots
 from .table import UtilityTable, join
 
-PENALTY = 10.0
+PENALTY = 3.0
 """Of the learned gates' squared weights; chosen on dev."""
 
 _NOISE_GAIN = -0.05

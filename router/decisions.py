@@ -17,6 +17,21 @@ MARGIN = 0.01
 
 
 @dataclass(frozen=True)
+class Choice:
+    """Who serves each query.
+
+    Attributes:
+        encoder: int64 (n,), positions in the table's encoders; 0 is the base.
+        weight: float32 (n,), share of the adapter's strength.
+        confidence: float32 (n,), in the best expert.
+    """
+
+    encoder: NDArray[np.int64]
+    weight: NDArray[np.float32]
+    confidence: NDArray[np.float32]
+
+
+@dataclass(frozen=True)
 class CalibratedGate:
     """A gate with the probability that its choice beats the base.
 
@@ -24,35 +39,40 @@ class CalibratedGate:
         gate: scores the experts.
         curve: from the best score to the probability.
         threshold: probability below which the base serves the query.
+        ramp: width above the threshold over which the adapter's weight grows to its full strength.
     """
 
     gate: Gate
     curve: Platt
     threshold: float
+    ramp: float = 1e-6
 
-    def choose(self, table: UtilityTable) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def choose(self, table: UtilityTable) -> Choice:
         """Choose an encoder for every query.
 
         Args:
             table: the queries.
 
         Returns:
-            int64 (n,), positions in ``table.encoders``, and float32 (n,), confidence in the best
-            expert.
+            The choice.
         """
         scores = self.gate.score(table.states)
         confidence = self.curve.apply(scores.max(axis=1))
-        chosen = np.where(confidence >= self.threshold, scores.argmax(axis=1) + 1, 0)
-        return chosen.astype(np.int64), confidence
+        weight = np.clip((confidence - self.threshold) / self.ramp, 0, 1).astype(np.float32)
+        chosen = np.where(weight > 0, scores.argmax(axis=1) + 1, 0).astype(np.int64)
+        return Choice(chosen, weight, confidence)
 
 
 def calibrate(
     gate: Gate,
     dev: Sequence[UtilityTable],
-    noise: Sequence[UtilityTable],
+    noise: Sequence[UtilityTable] = (),
     threshold: float = 0.5,
 ) -> CalibratedGate:
-    """Fit the probability on dev queries, and on noise, where no expert gains.
+    """Fit the probability on dev queries.
+
+    A gate that has learned to score noise low needs none here, and its probabilities are the
+    truer for it; one that compares with pilots only does.
 
     Args:
         gate: scores the experts.
@@ -64,6 +84,8 @@ def calibrate(
         The gate with its curve.
     """
     found, won, weights = outcomes(dev, [gate.score(table.states) for table in dev])
+    if not noise:
+        return CalibratedGate(gate, fit_platt(found, won, weights), threshold)
     silent = np.concatenate([gate.score(one.states).max(axis=1) for one in noise])
     # Noise weighs as much as two sets.
     share = np.full(len(silent), weights.sum() * 2 / len(dev) / len(silent), np.float32)
@@ -94,18 +116,24 @@ class Outcome:
     abstained: float
 
 
-def outcome(table: UtilityTable, chosen: NDArray[np.int64]) -> Outcome:
+def outcome(
+    table: UtilityTable, chosen: NDArray[np.int64], weight: NDArray[np.float32] | None = None
+) -> Outcome:
     """Look up what a choice is worth.
 
     Args:
         table: utilities.
         chosen: int64 (n,), positions in ``table.encoders``.
+        weight: float32 (n,), share of the adapter's strength; full when omitted. What a weakened
+            adapter is worth was not measured: it is taken to lie between base and expert.
 
     Returns:
         The outcome.
     """
-    own = table.ndcg[chosen, np.arange(len(table))]
-    gain = own - table.ndcg[0]
+    gain = table.ndcg[chosen, np.arange(len(table))] - table.ndcg[0]
+    if weight is not None:
+        gain = gain * weight
+    own = table.ndcg[0] + gain
     return Outcome(
         float(own.mean()),
         float(gain.mean()),

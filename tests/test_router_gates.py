@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -100,20 +101,25 @@ def test_mean_and_maximum_are_what_they_are_called(lessons: Lessons) -> None:
 def test_calibration_keeps_noise_with_the_base(lessons: Lessons) -> None:
     dev = [table("a/dev", 1, 21), table("b/dev", 2, 22)]
     fitted = calibrate(ridge(lessons), dev, lessons.noise)
-    assert (fitted.choose(lessons.noise[0])[0] == 0).mean() > 0.9
+    assert (fitted.choose(lessons.noise[0]).encoder == 0).mean() > 0.9
     test = table("a/test", 1, 31)
-    chosen, confidence = fitted.choose(test)
-    assert (chosen == 1).mean() > 0.9
-    assert ((confidence >= 0) & (confidence <= 1)).all()
-    found = outcome(test, chosen)
+    choice = fitted.choose(test)
+    assert (choice.encoder == 1).mean() > 0.9
+    assert ((choice.confidence >= 0) & (choice.confidence <= 1)).all()
+    found = outcome(test, choice.encoder)
     assert found.gain == pytest.approx(0.2 * found.helped - 0.2 * found.harmed, abs=1e-6)
+    soft = replace(fitted, ramp=2.0).choose(test)
+    assert ((soft.weight > 0) & (soft.weight < 1)).any()
+    weak = outcome(test, soft.encoder, soft.weight)
+    assert abs(weak.gain) < abs(found.gain)
 
 
 def ridge(lessons: Lessons) -> LinearGate:
     return fit_ridge(lessons.joined()[0], lessons.center)
 
 
-def test_a_linear_gate_is_the_same_in_the_graphs_terms(lessons: Lessons) -> None:
+@pytest.mark.parametrize("ramp", [1e-6, 0.3])
+def test_a_linear_gate_is_the_same_in_the_graphs_terms(lessons: Lessons, ramp: float) -> None:
     gate = ridge(lessons)
     fitted = calibrate(gate, [table("a/dev", 1, 21)], lessons.noise, threshold=0.6)
     length = np.linalg.norm(gate.weights, axis=1, keepdims=True)
@@ -127,13 +133,14 @@ def test_a_linear_gate_is_the_same_in_the_graphs_terms(lessons: Lessons) -> None
         np.array([1, 2]),
         lessons.center,
         experts,
-        np.array([0.05, 0.6, 1e-6], np.float32),
+        np.array([0.05, 0.6, ramp], np.float32),
     )
     queries = join([table("a/x", 1, 41), table("b/x", 2, 42)])
-    chosen, confidence = fitted.choose(queries)
+    choice = replace(fitted, ramp=ramp).choose(queries)
     decision = decide(queries.states, arrays)
-    assert np.allclose(decision.confidence.max(axis=1), confidence, atol=1e-4)
-    assert (decision.experts[:, 0] == chosen).all()
+    assert np.allclose(decision.confidence.max(axis=1), choice.confidence, atol=1e-4)
+    assert (decision.experts[:, 0] == choice.encoder).all()
+    assert np.allclose(decision.weights[:, 0], choice.weight, atol=1e-2)
 
 
 def test_platt_recovers_a_known_curve() -> None:
@@ -150,8 +157,8 @@ def test_platt_recovers_a_known_curve() -> None:
 def test_below_the_threshold_the_base_serves(lessons: Lessons) -> None:
     gate = ridge(lessons)
     query = table("a/x", 1, 51)
-    assert (CalibratedGate(gate, Platt(1, 0), 1.1).choose(query)[0] == 0).all()
-    assert (CalibratedGate(gate, Platt(1, 0), 0.0).choose(query)[0] > 0).all()
+    assert (CalibratedGate(gate, Platt(1, 0), 1.1).choose(query).encoder == 0).all()
+    assert (CalibratedGate(gate, Platt(1, 0), 0.0).choose(query).encoder > 0).all()
 
 
 def test_tables_survive_the_disk_and_refuse_to_be_mixed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from .batches import CandidateConfig
 from .loop import TrainConfig
 
 TEXT = ("scifact", "medquad", "pubmedqa", "openstax_text")
@@ -78,17 +79,17 @@ RECIPES = {
             "text",
             {"scifact": 4.0, "medquad": 0.5, "pubmedqa": 2.0, "openstax_text": 2.0},
             start="general",
-            # Dev falls before it rises: only the falling learning rate at the end pays.
+            # A sharper softmax over many documents: +2 points on dev, and no loss on the guards.
             config=replace(
                 _FAMILY,
-                steps=900,
-                learning_rate=4e-4,
-                drift_weight=0.25,
+                steps=700,
+                learning_rate=5e-4,
+                temperature=0.03,
+                candidates=CandidateConfig(random=8000),
                 eval_every=100,
                 patience=20,
             ),
             guard=TEXT_GUARD,
-            tolerated=0.005,
             sentences=TEXT,
         ),
         Recipe(
