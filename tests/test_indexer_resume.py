@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,15 @@ def test_an_interrupt_keeps_what_was_embedded_and_removes_nothing(tmp_path: Path
     assert (report.added, report.removed) == (TOTAL - 2 * BATCH, 1)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Heed SIGINT, which a shell ignores in what it starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_real_signal_keeps_the_store_whole(tmp_path: Path) -> None:
     store = open_store(tmp_path)
 

@@ -118,7 +118,8 @@ def test_rows_of_an_expert_depend_on_its_pack_alone(directory: Path) -> None:
     both = assemble(settings, packs, ("base", "coder", "cook"))
     one = assemble(settings, {"cook": packs["cook"]}, ("base", "cook"))
     states = packs["cook"].pilots
-    assert np.array_equal(gate_scores(states, both)[:, 2], gate_scores(states, one)[:, 1])
+    # Equal but for the last bit: a product of another width adds in another order.
+    assert np.allclose(gate_scores(states, both)[:, 2], gate_scores(states, one)[:, 1], atol=1e-6)
     assert np.array_equal(both.experts[2], one.experts[1])
 
 

@@ -57,7 +57,8 @@ class SetResult:
     @property
     def best(self) -> Doubles:
         """What the best encoder of every query scores, (n,): the instance oracle."""
-        return np.max([self.ndcg[name] for name in (BASE, *self.experts)], axis=0)
+        best: Doubles = np.max([self.ndcg[name] for name in (BASE, *self.experts)], axis=0)
+        return best
 
 
 def measure_set(
