@@ -64,18 +64,22 @@ def cards(hits: Sequence[Hit], view: CardView, *, layout: str = "oe-cards") -> s
     return f'<div class="{layout}">{drawn}</div>'
 
 
-def summary(answer: Answer, experts: Sequence[str], *, marking: float = 0.0) -> str:
+def summary(
+    answer: Answer, experts: Sequence[str], *, count: int | None = None, marking: float = 0.0
+) -> str:
     """Draw what served the query and where the time went.
 
     Args:
         answer: of the search.
         experts: names, for the colours.
+        count: number of results shown; all when ``None``.
         marking: seconds spent on marking the matching sentences.
 
     Returns:
         HTML.
     """
     route = answer.route
+    number = len(answer.hits) if count is None else count
     served = chip(route.expert, colour(route.expert, experts))
     sure = f" {route.confidence:.0%} sure" if route.scores and not route.abstained else ""
     kept = " the gate kept to the base" if route.abstained and route.scores else ""
@@ -87,7 +91,7 @@ def summary(answer: Answer, experts: Sequence[str], *, marking: float = 0.0) -> 
     reason = f'<p class="oe-reason">{esc(route.reason)}</p>' if route.reason else ""
     return (
         f'<div class="oe-summary"><div>served by {served}<span class="oe-dim">{esc(sure + kept)}'
-        f" · {len(answer.hits)} of {esc(kinds)}{words}</span> {cut}</div>"
+        f" · {number} results from {esc(kinds)}{words}</span> {cut}</div>"
         f"{_times(answer, marking)}{reason}</div>"
     )
 

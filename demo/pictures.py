@@ -43,6 +43,24 @@ def thumbnail(image: ImageInput | None, roots: Roots, side: int = SIDE) -> str |
         return None
 
 
+def readable(image: ImageInput | None, roots: Roots) -> Image | None:
+    """Decode an indexed picture that visitors may see.
+
+    Args:
+        image: of a document.
+        roots: where pictures may be read from.
+
+    Returns:
+        An RGB picture; ``None`` for one that is gone, unreadable or outside the roots.
+    """
+    if image is None or (isinstance(image, Path) and not roots.allows(image)):
+        return None
+    try:
+        return load_rgb(image)
+    except OmniEmbedError:
+        return None
+
+
 def as_uri(picture: Image, side: int = SIDE) -> str:
     """Make a small copy of a picture in memory.
 

@@ -12,7 +12,9 @@ from ..embedder import Embedder
 from ..experts import ExpertRegistry
 from ..experts.installed import InstalledPacks
 from ..sdk import OmniEmbed
+from ..types import Hit
 from .library import Library
+from .training import Training
 from .turns import Conversation
 
 MAX_OWN_EXPERTS = 8
@@ -32,7 +34,9 @@ class Visitor:
     def __init__(self, library: Library) -> None:
         self.library = library
         self.conversation = Conversation()
+        self.shown: tuple[Hit, ...] = ()
         self.tools: OmniEmbed | None = None
+        self.training: Training | None = None
         self.added: set[str] = set()
         self._own: Embedder | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -94,7 +98,9 @@ class Visitor:
         return path
 
     def close(self) -> None:
-        """Delete the files of the session."""
+        """Stop what the session runs and delete its files."""
+        if self.training is not None:
+            self.training.stop()
         with self._lock:
             folder, self._folder = self._folder, None
         if folder is not None:
