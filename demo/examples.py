@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,14 +64,45 @@ def chips(offered: list[Example], library: Library) -> str:
     Returns:
         HTML; the buttons' ``data-at`` is the position of the example.
     """
-    drawn = []
-    for at, one in enumerate(offered):
+    labels = []
+    for one in offered:
         source = thumbnail(one.picture, library.roots, 56) if one.picture else None
         image = f'<img src="{source}" alt="{esc(one.picture.stem)}">' if source and one.picture else ""
         label = esc(f"+ {one.text}" if image and one.text else one.text)
-        drawn.append(
-            f'<button type="button" class="oe-try" data-act="try" data-at="{at}">'
-            f"{image}{label}</button>"
-        )
+        labels.append(image + label)
+    return _row(labels)
+
+
+def text_chips(texts: Sequence[str]) -> str:
+    """Draw texts as buttons.
+
+    Args:
+        texts: what a click puts into the text box.
+
+    Returns:
+        HTML; the buttons' ``data-at`` is the position of the text.
+    """
+    return _row([esc(text) for text in texts])
+
+
+def picked(texts: Sequence[str], at: object) -> str:
+    """Read a click on one of :func:`text_chips`.
+
+    Args:
+        texts: the same texts.
+        at: ``data-at`` as the browser sent it.
+
+    Returns:
+        The text; the first one for a position that does not exist.
+    """
+    known = isinstance(at, int) and 0 <= at < len(texts)
+    return texts[at] if known and isinstance(at, int) else texts[0]
+
+
+def _row(labels: Sequence[str]) -> str:
+    drawn = [
+        f'<button type="button" class="oe-try" data-act="try" data-at="{at}">{label}</button>'
+        for at, label in enumerate(labels)
+    ]
     lead = '<span class="oe-dim">Try</span>' if drawn else ""
     return f'<div class="oe-tries">{lead}{"".join(drawn)}</div>'

@@ -18,7 +18,7 @@ from .roots import Roots
 _TABLE = "documents.lance"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Library:
     """An opened store and what may be shown of it.
 

@@ -12,9 +12,10 @@ from ..types import Document, Hit, Kind, Query
 from .cards import CardView, cards, summary
 from .components import Page, Picture, panel, problem, sketch_pad
 from .engine import Ask, ask
+from .examples import picked, text_chips
 from .history import shelf, strip
 from .library import Library
-from .markup import esc, notice
+from .markup import notice
 from .pictures import as_uri, readable, thumbnail
 from .turns import Reference, Turn
 from .uploads import read_picture, read_sketch
@@ -103,7 +104,7 @@ def build(page: Page) -> None:
                 max_length=500,
                 elem_id="composed-text",
             )
-            tries = panel(_tries(), elem_id="composed-examples")
+            tries = panel(text_chips(_TRIES), elem_id="composed-examples")
             go = gr.Button("Find it", variant="primary", elem_id="composed-go")
     found = panel(_START, elem_id="composed-results")
     shown = [history, found, page.visitor]
@@ -203,12 +204,4 @@ def _pictures(library: Library) -> tuple[Document, ...]:
 
 
 def _take(event: gr.EventData) -> str:
-    return _TRIES[min(max(int(event._data["at"]), 0), len(_TRIES) - 1)]
-
-
-def _tries() -> str:
-    drawn = "".join(
-        f'<button type="button" class="oe-try" data-act="try" data-at="{at}">{esc(text)}</button>'
-        for at, text in enumerate(_TRIES)
-    )
-    return f'<div class="oe-tries"><span class="oe-dim">Try</span>{drawn}</div>'
+    return picked(_TRIES, event._data.get("at"))

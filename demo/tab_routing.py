@@ -12,6 +12,7 @@ from ..types import Hit, Query, Route
 from .cards import CardView, cards
 from .components import Page, panel, problem
 from .engine import Answer, Ask, ask, routed
+from .examples import picked, text_chips
 from .geometry import pilot_map
 from .markup import BASE, chip, colour, esc, notice
 from .plots import gate_bars, map_svg, nearest_list
@@ -100,7 +101,7 @@ def build(page: Page) -> None:
             elem_id="route-text",
         )
         forced = page.chooser("Compare with", scale=1, min_width=180, elem_id="route-forced")
-    tries = panel(_tries(), elem_id="route-examples")
+    tries = panel(text_chips(_TRIES), elem_id="route-examples")
     with gr.Row(equal_height=False):
         with gr.Column(min_width=300):
             decision = panel(_START, elem_id="route-decision")
@@ -133,15 +134,7 @@ def build(page: Page) -> None:
 
 
 def _take(event: gr.EventData) -> str:
-    return _TRIES[min(max(int(event._data["at"]), 0), len(_TRIES) - 1)]
-
-
-def _tries() -> str:
-    drawn = "".join(
-        f'<button type="button" class="oe-try" data-act="try" data-at="{at}">{esc(text)}</button>'
-        for at, text in enumerate(_TRIES)
-    )
-    return f'<div class="oe-tries"><span class="oe-dim">Try</span>{drawn}</div>'
+    return picked(_TRIES, event._data.get("at"))
 
 
 def _decision(found: Route, experts: Sequence[str]) -> str:

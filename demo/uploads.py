@@ -123,6 +123,29 @@ def unpack_pack(path: str | Path, folder: Path) -> Path:
     return folder
 
 
+def read_text(path: Path) -> str:
+    """Read an uploaded text file.
+
+    Args:
+        path: where the server keeps it.
+
+    Returns:
+        Its text.
+
+    Raises:
+        UploadError: when it is no UTF-8 text, or too long.
+    """
+    with path.open("rb") as stream:
+        data = stream.read(4 * MAX_TOOLS_CHARACTERS + 1)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UploadError("This file is not UTF-8 text, or is too long.") from error
+    if len(text) > MAX_TOOLS_CHARACTERS:
+        raise UploadError(f"This file is longer than {MAX_TOOLS_CHARACTERS:,} characters.")
+    return text
+
+
 def read_tools(text: str) -> list[Document]:
     """Read pasted tool descriptions. References to other places are never fetched.
 
