@@ -161,7 +161,7 @@ def _picture(at: int, document: Document, view: CardView) -> str:
         shown = f'<img src="{source}" alt="{esc(name)}" loading="lazy">'
     act = button(view.act[0], view.act[1], at) if view.act and source else ""
     caption = f'<p class="oe-dim">{esc(document.text)}</p>' if document.text else ""
-    return f'<figure>{shown}<figcaption><h4>{esc(name)}</h4>{caption}{act}</figcaption></figure>'
+    return f"<figure>{shown}<figcaption><h4>{esc(name)}</h4>{caption}{act}</figcaption></figure>"
 
 
 def _text(document: Document, span: Span | None) -> str:
@@ -191,7 +191,7 @@ def _tool(document: Document, view: CardView) -> str:
     full = json.dumps(schema, indent=2, ensure_ascii=False, default=str)
     return (
         f'{head}<div class="oe-call"><div class="oe-callhead"><span>ready to fill in</span>'
-        f'{button("Copy", "copy", 0, kind="oe-small")}</div>{code_block(call, "json")}</div>'
+        f"{button('Copy', 'copy', 0, kind='oe-small')}</div>{code_block(call, 'json')}</div>"
         f"<details><summary>schema</summary>{code_block(full, 'json')}</details>"
     )
 

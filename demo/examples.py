@@ -67,7 +67,8 @@ def chips(offered: list[Example], library: Library) -> str:
     labels = []
     for one in offered:
         source = thumbnail(one.picture, library.roots, 56) if one.picture else None
-        image = f'<img src="{source}" alt="{esc(one.picture.stem)}">' if source and one.picture else ""
+        alt = esc(one.picture.stem) if one.picture else ""
+        image = f'<img src="{source}" alt="{alt}">' if source else ""
         label = esc(f"+ {one.text}" if image and one.text else one.text)
         labels.append(image + label)
     return _row(labels)

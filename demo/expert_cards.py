@@ -89,7 +89,7 @@ def _card(at: int, card: ExpertCard, names: Sequence[str], own: bool) -> str:
     return (
         f'<article class="oe-card oe-expert" style="--x:{colour(card.name, names)}">'
         f"<header><h4>{esc(card.name)}</h4>{kinds}{mine}"
-        f'{button("Remove", "remove", at, kind="oe-small")}</header>'
+        f"{button('Remove', 'remove', at, kind='oe-small')}</header>"
         f"<p><b>{esc(card.purpose)}</b></p>{forms}{_metrics(card)}{_training(card)}</article>"
     )
 
@@ -126,12 +126,14 @@ def _metrics(card: ExpertCard) -> str:
 def _training(card: ExpertCard) -> str:
     queries = sum(one.queries for one in card.training)
     sets = "".join(
-        f"<tr><th>{esc(one.name)}</th><td>{one.queries:,} queries</td><td>{esc(one.licence)}</td></tr>"
+        f"<tr><th>{esc(one.name)}</th><td>{one.queries:,} queries</td>"
+        f"<td>{esc(one.licence)}</td></tr>"
         for one in card.training
     )
-    told = f"strength {card.strength:.1f} · trained on {queries:,} queries of {len(card.training)} sets"
+    told = f"strength {card.strength:.1f}"
     if not sets:
-        return f'<p class="oe-dim">strength {card.strength:.1f}</p>'
+        return f'<p class="oe-dim">{told}</p>'
+    told += f" · trained on {queries:,} queries of {len(card.training)} sets"
     return (
         f'<details><summary class="oe-dim">{told}</summary>'
         f'<table class="oe-metrics">{sets}</table></details>'

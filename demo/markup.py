@@ -99,7 +99,8 @@ def notice(title: str, text: str = "", *, kind: str = "info") -> str:
     """
     role = "alert" if kind == "error" else "status"
     body = f"<p>{esc(text)}</p>" if text else ""
-    return f'<div class="oe-notice oe-{kind}" role="{role}"><strong>{esc(title)}</strong>{body}</div>'
+    head = f"<strong>{esc(title)}</strong>"
+    return f'<div class="oe-notice oe-{kind}" role="{role}">{head}{body}</div>'
 
 
 def code_block(text: str, language: str, start: int | None = None) -> str:

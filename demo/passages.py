@@ -42,9 +42,7 @@ def sentences(text: str) -> list[Span]:
     return [span for span in trimmed if span.end - span.start >= _FEWEST_CHARACTERS]
 
 
-def matching_parts(
-    hits: Sequence[Hit], vector: Floats, embedder: Embedder
-) -> dict[str, Span]:
+def matching_parts(hits: Sequence[Hit], vector: Floats, embedder: Embedder) -> dict[str, Span]:
     """Find the sentence of every text that lies nearest to the query.
 
     Args:

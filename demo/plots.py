@@ -73,8 +73,8 @@ def map_svg(plane: PilotMap, experts: Sequence[str], *, nearest: int = 3) -> str
         x, y = scale.place(*plane.query)
         query = (
             f'<g class="oe-query" transform="translate({x:.1f} {y:.1f})" tabindex="0" '
-            'data-tip="your query"><circle r="15"/><path d="M0-10 3-3 10 0 3 3 0 10-3 3-10 0-3-3Z"/>'
-            "</g>"
+            'data-tip="your query"><circle r="15"/>'
+            '<path d="M0-10 3-3 10 0 3 3 0 10-3 3-10 0-3-3Z"/></g>'
         )
     present = [name for name in experts if any(one.expert == name for one in plane.points)]
     legend = "".join(
@@ -85,9 +85,9 @@ def map_svg(plane: PilotMap, experts: Sequence[str], *, nearest: int = 3) -> str
         f'<svg viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}" role="img" '
         f'aria-label="map of pilots"><g class="oe-links">{"".join(lines)}</g>'
         f'{"".join(dots)}{query}</svg><div class="oe-tip" hidden></div>'
-        f'<p class="oe-dim">Each dot is a pilot: the mean of one data set’s queries that its expert '
-        f"serves best. The two axes show {plane.explained:.0%} of how pilots differ; lines lead to "
-        f"the {nearest} that are nearest in the full space.</p></div>"
+        '<p class="oe-dim">Each dot is a pilot: the mean of the queries of one data set that its '
+        f"expert serves best. The two axes show {plane.explained:.0%} of how pilots differ; lines "
+        f"lead to the {nearest} that are nearest in the full space.</p></div>"
     )
 
 

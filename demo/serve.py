@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import gradio as gr
+from starlette.middleware import Middleware
 
 from ..types import Query
 from .app import build
@@ -77,11 +78,12 @@ def serving(
             pwa=False,
             mcp_server=False,
             footer_links=[],
+            # Middleware can only be added before the server has started.
+            app_kwargs={"middleware": [Middleware(NoFetching)]},
             theme=theme(),
             css=style(),
             js=script(),
         )
-        app.app.add_middleware(NoFetching)
         try:
             yield Served(url, app)
         finally:

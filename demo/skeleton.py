@@ -21,7 +21,7 @@ def skeleton(function: Mapping[str, Any]) -> dict[str, Any]:
         required. A parameter holds its default, example or first allowed value where the schema
         names one, else an empty value of its type.
     """
-    schema = next((function[key] for key in _SCHEMA_KEYS if key in function), {})
+    schema: Any = next((function[key] for key in _SCHEMA_KEYS if key in function), {})
     return {"name": str(function.get("name", "")), "arguments": _object(schema, _DEEPEST)}
 
 

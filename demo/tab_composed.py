@@ -81,21 +81,20 @@ def build(page: Page) -> None:
         page: what the tabs share.
     """
     with gr.Row(equal_height=False):
-        with gr.Column(scale=2, min_width=300):
-            with gr.Tabs():
-                with gr.Tab("From the index"):
-                    pool = panel(shelf(_pictures(page.library), page.library), elem_id="pool")
-                with gr.Tab("Upload"):
-                    picture = Picture(
-                        label="Reference picture",
-                        sources=["upload", "clipboard", "webcam"],
-                        type="filepath",
-                        height=260,
-                        buttons=[],
-                        elem_id="composed-picture",
-                    )
-                with gr.Tab("Sketch"):
-                    pad = sketch_pad(elem_id="composed-sketch")
+        with gr.Column(scale=2, min_width=300), gr.Tabs():
+            with gr.Tab("From the index"):
+                pool = panel(shelf(_pictures(page.library), page.library), elem_id="pool")
+            with gr.Tab("Upload"):
+                picture = Picture(
+                    label="Reference picture",
+                    sources=["upload", "clipboard", "webcam"],
+                    type="filepath",
+                    height=260,
+                    buttons=[],
+                    elem_id="composed-picture",
+                )
+            with gr.Tab("Sketch"):
+                pad = sketch_pad(elem_id="composed-sketch")
         with gr.Column(scale=3, min_width=300):
             history = panel(strip(None), elem_id="composed-history")
             text = gr.Textbox(
@@ -110,7 +109,11 @@ def build(page: Page) -> None:
     shown = [history, found, page.visitor]
     pool.click(_from_index, page.visitor, shown, **_QUIET)
     picture.upload(
-        start_upload, [picture, page.visitor], shown, api_name="compose_start", show_progress="minimal"
+        start_upload,
+        [picture, page.visitor],
+        shown,
+        api_name="compose_start",
+        show_progress="minimal",
     )
     pad.click(_from_sketch, page.visitor, shown, **_QUIET)
     gr.on(

@@ -76,8 +76,13 @@ def compare(text: str, expert: str, visitor: Visitor) -> str:
         store = visitor.library.omni.store
         forced = BASE if expert == "auto" else expert
         # One pool for both: what moves is then the doing of the expert alone.
-        wishes = (Ask(Query(text=text), expert=name, top_k=30, hybrid=False) for name in ("auto", forced))
-        own, other = (_everything(ask(visitor.embedder, store, wish), visitor, wish) for wish in wishes)
+        own, other = (
+            _everything(ask(visitor.embedder, store, wish), visitor, wish)
+            for wish in (
+                Ask(Query(text=text), expert=name, top_k=30, hybrid=False)
+                for name in ("auto", forced)
+            )
+        )
     except OmniEmbedError as error:
         return problem(error)
     left = _list(own, (), visitor, f"the gate: {own.route.expert}")

@@ -16,7 +16,7 @@ from .components import Page, Upload, panel, problem
 from .engine import Ask, ask, temporary_store
 from .examples import picked, text_chips
 from .markup import chip, esc, notice
-from .uploads import MAX_TOOLS_CHARACTERS, read_tools, read_text
+from .uploads import MAX_TOOLS_CHARACTERS, read_text, read_tools
 from .visitor import Visitor
 
 _RESULTS = 5
@@ -63,7 +63,11 @@ _FUNCTIONS = [
     },
 ]
 _SOURCES = ("OpenAPI: city services", "MCP: office", "Functions")
-_TRIES = ("when does the next bus leave?", "how much is 50 euros in dollars", "tell Ana I'll be late")
+_TRIES = (
+    "when does the next bus leave?",
+    "how much is 50 euros in dollars",
+    "tell Ana I'll be late",
+)
 _EMPTY = notice(
     "No tools yet",
     "Paste descriptions or take one of the examples. They stay in your session.",
@@ -182,7 +186,8 @@ def build(page: Page) -> None:
 
 def _loaded(tools: list[Document]) -> str:
     names = "".join(chip(tool.title, "#d9822b") for tool in tools[:_NAMED])
-    more = f'<span class="oe-dim">and {len(tools) - _NAMED} more</span>' if len(tools) > _NAMED else ""
+    left = len(tools) - _NAMED
+    more = f'<span class="oe-dim">and {left} more</span>' if left > 0 else ""
     plural = "tool is" if len(tools) == 1 else "tools are"
     return (
         f'<div class="oe-notice oe-info" role="status"><strong>{len(tools)} {plural} ready'

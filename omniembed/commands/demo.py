@@ -15,7 +15,9 @@ from .common import ModelOption, ThreadsOption, errors_as_messages
 def demo(
     target: Annotated[
         str | None,
-        typer.Argument(help="Path to index, or a store; the sample by default.", metavar="PATH|STORE"),
+        typer.Argument(
+            help="Path to index, or a store; the sample by default.", metavar="PATH|STORE"
+        ),
     ] = None,
     # Not StoreOption: what the environment names must not be filled with the path.
     store: Annotated[
@@ -53,7 +55,9 @@ def demo(
             with serving(library, host=host, port=port, browser=browser) as served:
                 typer.echo(f"open {served.url}  (Ctrl+C ends it)")
                 if host not in {"127.0.0.1", "localhost", "::1"}:
-                    typer.echo("warning: everybody who reaches this machine can search it", err=True)
+                    typer.echo(
+                        "warning: everybody who reaches this machine can search it", err=True
+                    )
                 threading.Event().wait()
         except OSError as error:
             raise InputError(f"cannot listen on {host}:{port or 7860}: {error}") from error
