@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gradio as gr
 
+from ..types import Kind
 from . import tab_composed, tab_experts, tab_routing, tab_search, tab_tools
+from .cards import KINDS
 from .components import Page
 from .library import Library
 from .markup import chip, esc
@@ -47,7 +49,9 @@ def build(library: Library) -> gr.Blocks:
 
 def _header(library: Library) -> str:
     info = library.info
-    kinds = " ".join(chip(f"{count:,} {kind}") for kind, count in info.kinds.items())
+    kinds = " ".join(
+        chip(f"{count:,} {kind}", KINDS[Kind.parse(kind)]) for kind, count in info.kinds.items()
+    )
     return (
         '<div class="oe-head"><h1><i>omniembed</i></h1>'
         f'<p class="oe-dim">{esc(library.title)} · {info.rows:,} documents {kinds}</p>'

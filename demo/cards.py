@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,21 +12,19 @@ from typing import Any
 
 from ..types import Document, Hit, Kind
 from .engine import Answer
-from .markup import button, chip, code_block, colour, esc
+from .markup import NAMED, button, chip, code_block, colour, esc
 from .passages import Span
 from .pictures import thumbnail
 from .roots import Roots
 from .skeleton import skeleton
 
-KINDS = {
-    Kind.TEXT: "#4f7df3",
-    Kind.CODE: "#12a37f",
-    Kind.IMAGE: "#c04fd0",
-    Kind.TOOL: "#d9822b",
-}
+KINDS = {kind: NAMED[kind.value] for kind in Kind}
 _TEXT_CHARACTERS = 520
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
 _MOST_PARAMETERS = 8
+_DIGEST = re.compile(r"[0-9a-f]{32,}")
+# A line break that only wraps a paragraph: not before a list item, and not at an empty line.
+_WRAP = re.compile(r"(?<=[^\n])\n(?=[^\n\s\-*+#>|\d])")
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,8 @@ def _times(answer: Answer, marking: float) -> str:
 def _card(rank: int, hit: Hit, view: CardView) -> str:
     document = hit.document
     kind = document.kind
-    place = view.roots.shown(document.uri or document.id)
+    named = document.uri or ("" if _DIGEST.fullmatch(document.id) else document.id)
+    place = view.roots.shown(named)
     if document.start_line and kind in (Kind.CODE, Kind.TEXT):
         place = f"{place}:{document.start_line}"
     badge = view.badges.get(document.id, "")
@@ -166,16 +166,25 @@ def _picture(at: int, document: Document, view: CardView) -> str:
 
 def _text(document: Document, span: Span | None) -> str:
     title = f"<h4>{esc(document.title)}</h4>" if document.title else ""
-    text = document.text
+    text = _WRAP.sub(" ", document.text)  # of the same length: the span still fits
     start, end = (span.start, span.end) if span else (0, 0)
-    low, high = 0, len(text)
+    low, high = _behind_heading(document), len(text)
     if len(text) > _TEXT_CHARACTERS:
-        low = max(0, min(start - 120, len(text) - _TEXT_CHARACTERS))
+        low = max(low, min(start - 120, len(text) - _TEXT_CHARACTERS))
         high = max(low + _TEXT_CHARACTERS, end)
     before, after = esc(text[low:start]), esc(text[max(end, low) : high])
     marked = f"<mark>{esc(text[start:end])}</mark>" if span else ""
-    lead, trail = "… " if low else "", " …" if high < len(text) else ""
+    start, end = max(start, low), max(end, low)
+    lead, trail = "… " if low > _behind_heading(document) else "", " …" if high < len(text) else ""
     return f'{title}<p class="oe-passage">{lead}{before}{marked}{after}{trail}</p>'
+
+
+def _behind_heading(document: Document) -> int:
+    """Skip a first line that only repeats the title above it."""
+    first, _, _ = document.text.partition("\n")
+    name = document.title.rpartition(" > ")[2]
+    repeats = bool(name) and first.strip("#= \t") == name
+    return len(document.text) - len(document.text[len(first) :].lstrip()) if repeats else 0
 
 
 def _tool(document: Document, view: CardView) -> str:

@@ -28,34 +28,50 @@ class Page:
 
     library: Library
     visitor: gr.State
-    choosers: list[gr.Dropdown] = field(default_factory=list)
+    choosers: list[Chooser] = field(default_factory=list)
 
-    def chooser(self, label: str, **options: Any) -> gr.Dropdown:
+    def chooser(self, label: str, *, gate: bool = True, **options: Any) -> gr.Dropdown:
         """Make a dropdown of experts.
 
         Args:
             label: of the dropdown.
+            gate: offer to leave the choice to the gate.
             **options: for Gradio.
 
         Returns:
             The dropdown.
         """
-        names = [card.name for card in self.library.omni.experts.list()]
-        made = gr.Dropdown(expert_choices(names), value="auto", label=label, **options)
-        self.choosers.append(made)
+        choices = expert_choices([card.name for card in self.library.omni.experts.list()], gate)
+        made = gr.Dropdown(choices, value=choices[0][1], label=label, **options)
+        self.choosers.append(Chooser(made, gate))
         return made
 
 
-def expert_choices(names: Sequence[str]) -> list[tuple[str, str]]:
+@dataclass(frozen=True)
+class Chooser:
+    """A dropdown of experts.
+
+    Attributes:
+        dropdown: the component.
+        gate: whether it offers to leave the choice to the gate.
+    """
+
+    dropdown: gr.Dropdown
+    gate: bool
+
+
+def expert_choices(names: Sequence[str], gate: bool = True) -> list[tuple[str, str]]:
     """List what may be asked to serve a query.
 
     Args:
         names: of the experts.
+        gate: offer to leave the choice to the gate.
 
     Returns:
         Labels and values for a dropdown.
     """
-    return [("the gate decides", "auto"), ("base, no expert", BASE), *((n, n) for n in names)]
+    first = [("the gate decides", "auto")] if gate else []
+    return [*first, ("base, no expert", BASE), *((name, name) for name in names)]
 
 
 def panel(value: str = "", **options: Any) -> gr.HTML:
@@ -84,7 +100,11 @@ def sketch_pad(**options: Any) -> gr.HTML:
         The component; its ``click`` carries ``image``, a PNG as a data URI.
     """
     return gr.HTML(
-        "", html_template=SKETCH, js_on_load=SKETCHING, apply_default_css=False, **options
+        "",
+        html_template=SKETCH,
+        js_on_load=SKETCHING,
+        apply_default_css=False,
+        **options,
     )
 
 
@@ -104,6 +124,14 @@ class _LocalOnly:
 class Picture(_LocalOnly, gr.Image):
     """An image component that hands over the path: the handler decodes it under our limits."""
 
+    def get_block_name(self) -> str:
+        """Name what draws it in the browser.
+
+        Returns:
+            The name of Gradio's own component.
+        """
+        return "image"
+
     def preprocess(self, payload: Any) -> str | None:
         """Pass the path of the upload.
 
@@ -118,6 +146,14 @@ class Picture(_LocalOnly, gr.Image):
 
 class Upload(_LocalOnly, gr.File):
     """A file component that hands over the path."""
+
+    def get_block_name(self) -> str:
+        """Name what draws it in the browser.
+
+        Returns:
+            The name of Gradio's own component.
+        """
+        return "file"
 
     def preprocess(self, payload: Any) -> str | None:
         """Pass the path of the upload.

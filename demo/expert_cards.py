@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from pathlib import Path
 
 from ..experts import ExpertCard
 from .cards import KINDS
@@ -106,10 +105,12 @@ def _metrics(card: ExpertCard) -> str:
         shown = f"{measure} {own:.3f}"
         gain = "" if base is None else f"{own - base:+.3f}"
         tone = "" if base is None else ("oe-up" if own >= base else "oe-down")
+        width = f"width:{min(max(own, 0), 1):.0%}"
         rows.append(
-            f'<tr><th>{esc(Path(name).as_posix())}</th><td><span class="oe-track"><i style="width:'
-            f'{min(max(own, 0), 1):.0%}"></i></span></td><td>{esc(shown)}</td>'
-            f'<td class="{tone}">{gain}</td></tr>'
+            f'<tr><th title="{esc(name)}">{esc(name)}</th>'
+            f'<td><span class="oe-track"><i style="{width}"></i></span></td>'
+            f'<td class="oe-measure">{esc(shown)}</td>'
+            f'<td class="oe-gain {tone}" title="over the base">{gain}</td></tr>'
         )
     if not rows:
         return '<p class="oe-dim">The card gives no metrics.</p>'
@@ -136,5 +137,5 @@ def _training(card: ExpertCard) -> str:
     told += f" · trained on {queries:,} queries of {len(card.training)} sets"
     return (
         f'<details><summary class="oe-dim">{told}</summary>'
-        f'<table class="oe-metrics">{sets}</table></details>'
+        f'<table class="oe-sets">{sets}</table></details>'
     )

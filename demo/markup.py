@@ -10,15 +10,15 @@ BASE = "base"
 
 # Categorical, readable on white and on near-black; the base is grey.
 PALETTE = (
-    "#4f7df3",
-    "#12a37f",
-    "#d9822b",
-    "#c04fd0",
-    "#d8486b",
     "#1899b8",
-    "#8a9a1b",
+    "#d8486b",
     "#8f6bf0",
+    "#8a9a1b",
+    "#c77b30",
+    "#3b8f63",
 )
+# A kind of document, and the expert that is named after it, look the same everywhere.
+NAMED = {"text": "#4f7df3", "code": "#12a37f", "image": "#c04fd0", "tool": "#d9822b"}
 GREY = "#8b93a3"
 
 
@@ -50,7 +50,10 @@ def colour(expert: str, experts: Sequence[str]) -> str:
     """
     if expert not in experts:
         return GREY
-    return PALETTE[list(experts).index(expert) % len(PALETTE)]
+    if expert in NAMED:
+        return NAMED[expert]
+    others = [name for name in experts if name not in NAMED]
+    return PALETTE[others.index(expert) % len(PALETTE)]
 
 
 def chip(text: str, tint: str = GREY, *, title: str = "") -> str:

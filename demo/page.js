@@ -6,7 +6,13 @@
     const map = target.closest('.oe-map');
     const tip = map && map.querySelector('.oe-tip');
     if (!tip) return;
-    tip.textContent = target.dataset.tip;
+    // Pilots of one data set lie on top of each other: name all of them.
+    const under = event.clientX
+      ? document.elementsFromPoint(event.clientX, event.clientY).filter((one) => one.dataset.tip)
+      : [];
+    const told = [...new Set([target, ...under].map((one) => one.dataset.tip))];
+    tip.textContent = told.slice(0, 3).join('\n');
+    if (told.length > 3) tip.textContent += `\nand ${told.length - 3} more here`;
     tip.hidden = false;
     const box = map.getBoundingClientRect();
     const dot = target.getBoundingClientRect();

@@ -58,7 +58,9 @@ def map_svg(plane: PilotMap, experts: Sequence[str], *, nearest: int = 3) -> str
     order = sorted(range(len(plane.points)), key=lambda at: -plane.points[at].similarity)
     near = set(order[:nearest]) if plane.query is not None else set()
     lines, dots = [], []
-    for at, point in enumerate(plane.points):
+    # The nearest come last, so that none covers them.
+    for at in reversed(order):
+        point = plane.points[at]
         x, y = scale.place(point.x, point.y)
         if plane.query is not None and at in near:
             qx, qy = scale.place(*plane.query)

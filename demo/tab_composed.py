@@ -149,7 +149,7 @@ def _results(hits: list[Hit], visitor: Visitor) -> str:
             "Nothing else of this kind is indexed. Start the demo on a folder with pictures.",
             kind="empty",
         )
-    view = CardView(visitor.library.roots, act=("Use as reference", "use"))
+    view = CardView(visitor.library.roots, act=("Start from this", "use"))
     return cards(hits, view, layout="oe-gallery")
 
 

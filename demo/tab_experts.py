@@ -150,8 +150,9 @@ def build(page: Page) -> None:
     # A button without a face: clients ask for the list, and a page that reconnects gets its own.
     renewed = gr.Button(visible=False)
     renewed.click(list_experts, page.visitor, shown, api_name="experts")
+    dropdowns = [one.dropdown for one in page.choosers]
     for event in changed:
-        event.then(_choices(page), [page.visitor, *page.choosers], page.choosers, **_QUIET)
+        event.then(_choices(page), [page.visitor, *dropdowns], dropdowns, **_QUIET)
 
 
 def _training(page: Page) -> Any:
@@ -244,11 +245,11 @@ def _choices(page: Page) -> Any:
     """Keep the dropdowns of all tabs in step with the visitor's experts."""
 
     def update(visitor: Visitor, *chosen: str) -> Any:
-        choices = expert_choices(visitor.experts)
-        known = {value for _, value in choices}
-        updates = [
-            gr.Dropdown(choices=choices, value=one if one in known else "auto") for one in chosen
-        ]
-        return updates if len(page.choosers) > 1 else updates[0]
+        updates = []
+        for one, value in zip(page.choosers, chosen, strict=True):
+            choices = expert_choices(visitor.experts, one.gate)
+            kept = value if value in {known for _, known in choices} else choices[0][1]
+            updates.append(gr.Dropdown(choices=choices, value=kept))
+        return updates
 
     return update

@@ -74,7 +74,7 @@ def compare(text: str, expert: str, visitor: Visitor) -> str:
         return ""
     try:
         store = visitor.library.omni.store
-        forced = BASE if expert == "auto" else expert
+        forced = expert or BASE
         # One pool for both: what moves is then the doing of the expert alone.
         own, other = (
             _everything(ask(visitor.embedder, store, wish), visitor, wish)
@@ -105,7 +105,9 @@ def build(page: Page) -> None:
             min_width=280,
             elem_id="route-text",
         )
-        forced = page.chooser("Compare with", scale=1, min_width=180, elem_id="route-forced")
+        forced = page.chooser(
+            "Compare with", gate=False, scale=1, min_width=180, elem_id="route-forced"
+        )
     tries = panel(text_chips(_TRIES), elem_id="route-examples")
     with gr.Row(equal_height=False):
         with gr.Column(min_width=300):

@@ -105,7 +105,6 @@ def build(page: Page) -> None:
                 placeholder="a question, a function, a scene, a request …",
                 max_length=2_000,
                 elem_id="search-text",
-                autofocus=True,
             )
             tries = panel(chips(offered, page.library), elem_id="search-examples")
             go = gr.Button("Search", variant="primary", elem_id="search-go")
