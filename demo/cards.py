@@ -23,8 +23,8 @@ _TEXT_CHARACTERS = 520
 _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
 _MOST_PARAMETERS = 8
 _DIGEST = re.compile(r"[0-9a-f]{32,}")
-# A line break that only wraps a paragraph: not before a list item, and not at an empty line.
-_WRAP = re.compile(r"(?<=[^\n])\n(?=[^\n\s\-*+#>|\d])")
+# A line break that only wraps a paragraph: behind a long line, and not before a list item.
+_WRAP = re.compile(r"(?<=[^\n]{56})\n(?=[^\n\s\-*+#>|\d])")
 
 
 @dataclass(frozen=True)

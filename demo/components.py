@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
+from gradio.component_meta import ComponentMeta
 
 from ..errors import OmniEmbedError, StoreError
 from ..experts.installed import home
@@ -70,8 +72,9 @@ def expert_choices(names: Sequence[str], gate: bool = True) -> list[tuple[str, s
     Returns:
         Labels and values for a dropdown.
     """
-    first = [("the gate decides", "auto")] if gate else []
-    return [*first, ("base, no expert", BASE), *((name, name) for name in names)]
+    # Gradio would look up a bare "code" or "image" among its own translated words.
+    first = [("the gate", "auto")] if gate else []
+    return [*first, ("the base", BASE), *((f"expert {name}", name) for name in names)]
 
 
 def panel(value: str = "", **options: Any) -> gr.HTML:
@@ -108,6 +111,13 @@ def sketch_pad(**options: Any) -> gr.HTML:
     )
 
 
+class _Quiet(ComponentMeta):
+    """Gradio's metaclass, without the .pyi file that it writes beside the source."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> type:
+        return ABCMeta.__new__(cls, name, bases, attrs)
+
+
 class _LocalOnly:
     """Takes files that were uploaded, and fetches nothing that a visitor names by URL."""
 
@@ -121,7 +131,7 @@ class _LocalOnly:
         return moved
 
 
-class Picture(_LocalOnly, gr.Image):
+class Picture(_LocalOnly, gr.Image, metaclass=_Quiet):
     """An image component that hands over the path: the handler decodes it under our limits."""
 
     def get_block_name(self) -> str:
@@ -144,7 +154,7 @@ class Picture(_LocalOnly, gr.Image):
         return _path_of(payload)
 
 
-class Upload(_LocalOnly, gr.File):
+class Upload(_LocalOnly, gr.File, metaclass=_Quiet):
     """A file component that hands over the path."""
 
     def get_block_name(self) -> str:

@@ -69,7 +69,7 @@ def chips(offered: list[Example], library: Library) -> str:
         source = thumbnail(one.picture, library.roots, 56) if one.picture else None
         alt = esc(one.picture.stem) if one.picture else ""
         image = f'<img src="{source}" alt="{alt}">' if source else ""
-        label = esc(f"+ {one.text}" if image and one.text else one.text)
+        label = esc(f"+ {one.text}" if one.text else "its like") if image else esc(one.text)
         labels.append(image + label)
     return _row(labels)
 

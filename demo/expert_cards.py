@@ -95,14 +95,16 @@ def _card(at: int, card: ExpertCard, names: Sequence[str], own: bool) -> str:
 
 def _metrics(card: ExpertCard) -> str:
     """Draw each set as a bar from the base's figure to the expert's."""
-    rows = []
+    rows: list[str] = []
+    named = ""
     for name, measures in card.metrics.items():
         ours = {key: value for key, value in measures.items() if not key.startswith("base ")}
         if not ours:
             continue
         measure = next(iter(ours))
+        named = named or measure
         base, own = measures.get(f"base {measure}"), ours[measure]
-        shown = f"{measure} {own:.3f}"
+        shown = f"{own:.3f}" if measure == named else f"{measure} {own:.3f}"
         gain = "" if base is None else f"{own - base:+.3f}"
         tone = "" if base is None else ("oe-up" if own >= base else "oe-down")
         width = f"width:{min(max(own, 0), 1):.0%}"
@@ -121,7 +123,10 @@ def _metrics(card: ExpertCard) -> str:
         if rest
         else ""
     )
-    return f'<table class="oe-metrics">{head}</table>{more}'
+    gain = "over base" if any(f"base {named}" in found for found in card.metrics.values()) else ""
+    columns = f"<th>test set</th><td></td><td>{esc(named)}</td><td>{gain}</td>"
+    top = f'<tr class="oe-columns">{columns}</tr>'
+    return f'<table class="oe-metrics">{top}{head}</table>{more}'
 
 
 def _training(card: ExpertCard) -> str:

@@ -119,7 +119,11 @@ def build(page: Page) -> None:
             )
     with gr.Accordion("Filters", open=False, elem_id="search-filters"):
         with gr.Row():
-            kinds = gr.CheckboxGroup(list(info.kinds), label="Kinds", min_width=260)
+            kinds = gr.CheckboxGroup(
+                [(f"{kind} ({count:,})", kind) for kind, count in info.kinds.items()],
+                label="Kinds",
+                min_width=260,
+            )
             language = gr.Dropdown(
                 [ANY, *info.languages], value=ANY, label="Language", min_width=140
             )
