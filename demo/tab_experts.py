@@ -151,6 +151,8 @@ def build(page: Page) -> None:
     renewed = gr.Button(visible=False)
     renewed.click(list_experts, page.visitor, shown, api_name="experts")
     dropdowns = [one.dropdown for one in page.choosers]
+    # Make room for the next file.
+    changed[0].then(lambda: None, None, pack, **_QUIET)
     for event in changed:
         event.then(_choices(page), [page.visitor, *dropdowns], dropdowns, **_QUIET)
 

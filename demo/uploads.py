@@ -23,7 +23,7 @@ from ..types import Document
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-MAX_UPLOAD_BYTES = 32_000_000
+MAX_UPLOAD_BYTES = 32 * 1024 * 1024
 """The server refuses larger files while they arrive."""
 
 PICTURE = ImageLimits(max_pixels=40_000_000, max_bytes=20_000_000)
