@@ -76,7 +76,7 @@ def outcome_view(progress: Progress) -> str:
         f"{esc(outcome['name'])} is loaded for your session</strong>"
         f'<table class="oe-params"><tr><th>{outcome["held_out"]} held-out queries</th><td>base</td>'
         f"<td>{esc(outcome['name'])}</td><td>gain</td></tr>{rows}</table>"
-        f"<p>{outcome['trained_on']} pairs, {outcome['steps']} steps, strength "
+        f"<p>{outcome['trained_on']} pairs; the weights of step {outcome['steps']}, at strength "
         f"{outcome['strength']:.1f}.</p></div>"
     )
 

@@ -144,8 +144,9 @@ def curve_svg(curve: Curve, tint: int = 0) -> str:
     steps, values = zip(*curve.points, strict=True)
     low, high = min(values), max(values)
     span, reach = (high - low) or 1.0, (max(steps) - min(steps)) or 1.0
+    middle = 0.0 if high > low else 0.5
     places = [
-        (44 + 260 * (step - min(steps)) / reach, 120 - 100 * (value - low) / span)
+        (44 + 260 * (step - min(steps)) / reach, 120 - 100 * (middle + (value - low) / span))
         for step, value in curve.points
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import OmniEmbedError
 from ..sdk import OmniEmbed
 from .training import OUTCOME, outcome_of
+
+if TYPE_CHECKING:
+    from ..experts.training.user import UserConfig
+
+_LOOK_EVERY = 4
 
 
 def main() -> None:
@@ -39,7 +45,7 @@ def _train(job: dict[str, Any], folder: Path) -> dict[str, Any]:
         out=folder,
         purpose="Trained on this page.",
         keep_anyway=bool(job["keep_anyway"]),
-        config=UserConfig.of(int(job["steps"])),
+        config=_config(UserConfig.of(int(job["steps"]))),
     )
     return {
         "name": report.name,
@@ -49,6 +55,14 @@ def _train(job: dict[str, Any], folder: Path) -> dict[str, Any]:
         "held_out": report.own.queries,
         "figures": report.figures(),
     }
+
+
+def _config(default: UserConfig) -> UserConfig:
+    """Look at dev more often than usual, for a curve that moves; give up after as many steps."""
+    train = default.train
+    patience = max(1, train.patience * train.eval_every // _LOOK_EVERY)
+    watched = dataclasses.replace(train, eval_every=_LOOK_EVERY, patience=patience)
+    return dataclasses.replace(default, train=watched)
 
 
 if __name__ == "__main__":
