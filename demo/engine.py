@@ -8,11 +8,14 @@ from time import perf_counter
 from typing import Any
 
 from ..embedder import Embedder
+from ..errors import InputError
 from ..models.arrays import Floats
 from ..router import explain
 from ..sdk import OmniEmbed
 from ..store import Store
 from ..types import Hit, Kind, Query, Route
+
+MAX_QUERY_CHARACTERS = 10_000
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ def ask(embedder: Embedder, store: Store, wish: Ask) -> Answer:
         OmniEmbedError: as ``OmniEmbed.search`` does.
     """
     query, begun = wish.query, perf_counter()
+    _check(query)
     encoded = embedder.embed_queries([query], expert=wish.expert)
     vector, state = encoded.vectors[0], encoded.states[0]
     encoded_at = perf_counter()
@@ -119,6 +123,7 @@ def routed(embedder: Embedder, text: str) -> tuple[Route, Floats]:
         InputError: for a text without a word.
     """
     query = Query(text=text)
+    _check(query)
     encoded = embedder.embed_queries([query])
     state = encoded.states[0]
     return _explained(embedder, query, encoded.routes[0], state, "auto"), state
@@ -141,6 +146,14 @@ def temporary_store(embedder: Embedder, folder: str, records: Iterable[object]) 
     omni = OmniEmbed(embedder.model, folder)
     omni.index(list(records))
     return omni
+
+
+def _check(query: Query) -> None:
+    if query.text and len(query.text) > MAX_QUERY_CHARACTERS:
+        raise InputError(
+            f"This query has {len(query.text):,} characters; {MAX_QUERY_CHARACTERS:,} are the "
+            "limit. Shorten it."
+        )
 
 
 def _explained(embedder: Embedder, query: Query, route: Route, state: Floats, expert: str) -> Route:

@@ -23,6 +23,7 @@ from .visitor import Visitor
 
 FUSION = {"automatic": None, "vectors and words": True, "vectors only": False}
 ANY = "any"
+MAX_RESULTS = 30
 
 _DEEP = 1_000
 _QUIET: dict[str, Any] = {"api_visibility": "private", "show_progress": "hidden"}
@@ -63,7 +64,7 @@ def search(
     """
     if not text.strip() and not picture:
         return "", _START
-    count = int(top_k)
+    count = min(max(int(top_k), 1), MAX_RESULTS)
     try:
         image = None if not picture else read_picture(picture)
         # Where the host keeps the files is nobody's business: a match there does not count.
@@ -131,7 +132,7 @@ def build(page: Page) -> None:
         with gr.Row():
             expert = page.chooser("Served by", min_width=160, elem_id="search-expert")
             fusion = gr.Dropdown(list(FUSION), value="automatic", label="Compare", min_width=160)
-            top_k = gr.Slider(1, 30, value=8, step=1, label="Results", min_width=160)
+            top_k = gr.Slider(1, MAX_RESULTS, value=8, step=1, label="Results", min_width=160)
     told = panel(elem_id="search-summary")
     found = panel(_START, elem_id="search-results")
     inputs = [text, picture, kinds, language, path, expert, fusion, top_k, page.visitor]
