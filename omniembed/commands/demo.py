@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from importlib.util import find_spec
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -51,6 +52,7 @@ def demo(
         loading.join()
         from ..demo.serve import serving
 
+        signal.signal(signal.SIGTERM, _interrupt)
         try:
             with serving(library, host=host, port=port, browser=browser) as served:
                 typer.echo(f"open {served.url}  (Ctrl+C ends it)")
@@ -63,3 +65,8 @@ def demo(
             raise InputError(f"cannot listen on {host}:{port or 7860}: {error}") from error
         except KeyboardInterrupt:
             typer.echo("stopped", err=True)
+
+
+def _interrupt(_number: int, _frame: object) -> NoReturn:
+    """End as with Ctrl+C, so that uploads are deleted."""
+    raise KeyboardInterrupt
