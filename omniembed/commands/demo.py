@@ -38,10 +38,12 @@ def demo(
     with errors_as_messages():
         if find_spec("gradio") is None:
             raise MissingExtraError("the demo", "demo")
-        # Gradio takes about as long to import as the sample to index: do both at once.
-        loading = threading.Thread(target=__import__, args=("gradio",), daemon=True)
-        loading.start()
+        from ..demo.gradio_import import import_gradio
         from ..demo.library import open_library
+
+        # Gradio takes about as long to import as the sample to index: do both at once.
+        loading = threading.Thread(target=import_gradio, daemon=True)
+        loading.start()
 
         with progress_bar(target or "the sample") as progress:
             library = open_library(
