@@ -20,10 +20,10 @@ from .visitor import Visitor
 
 _COMPARED = 6
 _TRIES = (
-    "which files changed since yesterday",
+    "when does the next bus leave?",
     "does aspirin lower the risk of a stroke?",
+    "list all files larger than 100 MB",
     "a red bicycle leaning against a wall",
-    "book a table for four on friday",
     "wie wird das wetter morgen?",
 )
 _START = notice(

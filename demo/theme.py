@@ -26,6 +26,8 @@ def theme() -> gr.themes.Base:
     ).set(
         body_background_fill="#f6f7fb",
         body_background_fill_dark="#0f1218",
+        body_text_color_subdued="#586174",
+        body_text_color_subdued_dark="#9ba6ba",
         block_background_fill="#ffffff",
         block_background_fill_dark="#171b24",
         block_border_width="1px",
