@@ -24,6 +24,7 @@ _SCHEMA_KEYS = ("parameters", "inputSchema", "input_schema")
 _MOST_PARAMETERS = 8
 _DIGEST = re.compile(r"[0-9a-f]{32,}")
 # A line break that only wraps a paragraph: behind a long line, and not before a list item.
+_FENCE = "```"
 _WRAP = re.compile(r"(?<=[^\n]{56})\n(?=[^\n\s\-*+#>|\d])")
 
 
@@ -166,7 +167,7 @@ def _picture(at: int, document: Document, view: CardView) -> str:
 
 def _text(document: Document, span: Span | None) -> str:
     title = f"<h4>{esc(document.title)}</h4>" if document.title else ""
-    text = _WRAP.sub(" ", document.text)  # of the same length: the span still fits
+    text = _flowing(document.text)
     start, end = (span.start, span.end) if span else (0, 0)
     low, high = _behind_heading(document), len(text)
     if len(text) > _TEXT_CHARACTERS:
@@ -177,6 +178,12 @@ def _text(document: Document, span: Span | None) -> str:
     start, end = max(start, low), max(end, low)
     lead, trail = "… " if low > _behind_heading(document) else "", " …" if high < len(text) else ""
     return f'{title}<p class="oe-passage">{lead}{before}{marked}{after}{trail}</p>'
+
+
+def _flowing(text: str) -> str:
+    """Undo hard wraps outside of code; the length stays, so that spans still fit."""
+    parts = text.split(_FENCE)
+    return _FENCE.join(part if at % 2 else _WRAP.sub(" ", part) for at, part in enumerate(parts))
 
 
 def _behind_heading(document: Document) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,16 @@ from omniembed.models.model import Model  # noqa: E402
 from omniembed.sample import QUERIES, sample_directory  # noqa: E402
 
 IMAGES = sample_directory() / "images"
-MARK = "<mark>"
+
+
+DEFAULTS = ([], "any", "", "auto", "automatic", 5)
+
+
+def called(url: str, name: str, values: list[object]) -> str:
+    """Ask without Gradio's client, which would check what it sends."""
+    sent = httpx.post(f"{url}gradio_api/call/{name}", json={"data": values}, timeout=60)
+    number = sent.json()["event_id"]
+    return str(httpx.get(f"{url}gradio_api/call/{name}/{number}", timeout=60).text)
 
 
 class Visitor:
@@ -127,7 +137,7 @@ def test_an_expert_can_be_forced(somebody: Visitor, sample: OmniEmbed) -> None:
 
 def test_the_matching_part_of_a_text_is_marked(somebody: Visitor) -> None:
     found = somebody.search(QUERIES[0], kinds=["text"])[1]
-    assert MARK in found
+    assert "<mark>" in found
 
 
 def test_nothing_asked_is_no_error(somebody: Visitor) -> None:
@@ -280,10 +290,7 @@ def test_no_address_is_fetched(demo_url: str) -> None:
 @pytest.mark.parametrize("path", ["/etc/passwd", "http://127.0.0.1:9/x.png"])
 def test_an_upload_cannot_name_a_file_or_an_address(demo_url: str, path: str) -> None:
     file = {"path": path, "meta": {"_type": "gradio.FileData"}}
-    values = ["", file, [], "any", "", "auto", "automatic", 5]
-    sent = httpx.post(f"{demo_url}gradio_api/call/search", json={"data": values})
-    number = sent.json()["event_id"]
-    told = httpx.get(f"{demo_url}gradio_api/call/search/{number}", timeout=30).text
+    told = called(demo_url, "search", ["", file, *DEFAULTS])
     assert "event: error" in told
     assert "root:" not in told
 
@@ -324,6 +331,28 @@ def test_a_visitor_trains_an_expert_and_watches(demo_url: str, tmp_path: Path) -
     assert "polyline" in seen[-1]
     assert "jargon" in titles(visitor.call("experts"))
     assert "jargon" not in titles(Visitor(demo_url).call("experts"))
+
+
+def test_the_server_connects_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    from demo_kit import served_sample
+
+    asked: list[str] = []
+    look_up, connect = socket.getaddrinfo, socket.socket.connect
+
+    def noting_look_up(host: Any, *rest: Any, **more: Any) -> Any:
+        asked.append(str(host))
+        return look_up(host, *rest, **more)
+
+    def noting_connect(self: socket.socket, address: Any) -> None:
+        asked.append(str(address[0] if isinstance(address, tuple) else "127.0.0.1"))
+        connect(self, address)
+
+    monkeypatch.setattr(socket, "getaddrinfo", noting_look_up)
+    monkeypatch.setattr(socket.socket, "connect", noting_connect)
+    with served_sample() as url:
+        assert "TokenBucket" in called(url, "search", [QUERIES[1], None, *DEFAULTS])
+    assert asked
+    assert set(asked) <= {"127.0.0.1", "localhost", "::1"}
 
 
 def test_nothing_is_left_when_the_page_is_closed(tmp_path: Path, monkeypatch: Any) -> None:
