@@ -17,7 +17,7 @@ from .models.model import Model
 from .models.text import AUTO, TextOutput
 from .models.tokens import Tokens
 from .pictures import encode_pictures
-from .router import GateSettings, assemble, read_settings
+from .router import GateSettings, KindClassifier, assemble, read_settings
 from .types import Kind, Query, Route
 
 BASE = "base"
@@ -73,21 +73,30 @@ class QueryEncoder:
             self._assembled = assembled
         return assembled[1]
 
-    def kinds(self, query: Query, route: Route) -> set[Kind] | None:
+    def kinds(self, query: Query, route: Route, state: Floats) -> set[Kind] | None:
         """Tell which kinds of documents a query is after.
 
         Args:
             query: the query.
             route: how it was encoded.
+            state: float32 (gate_dim,), what the gate saw.
 
         Returns:
-            Those that its expert aims at, when the gate is sure of it or the form of the query
-            says so; ``None`` for all kinds.
+            For a picture with a text, those that its expert aims at. For a text that the gate
+            routed, the fewest that are almost surely enough, and those of an expert which the
+            gate was not fitted with. ``None`` for all kinds.
         """
         pack = self._experts.state.packs.get(route.expert)
-        sure = self.settings.restrict if self.settings else 1.0
-        asked = query.modality == "composed" or (bool(route.scores) and route.confidence >= sure)
-        return set(pack.card.kinds) if pack is not None and asked else None
+        if query.modality == "composed":
+            return set(pack.card.kinds) if pack else None
+        if self.settings is None or not self.settings.kinds or not route.scores:
+            return None
+        classifier = KindClassifier(self.settings.center, self.settings.kinds)
+        likely = classifier.likely(state[None], self.settings.cover)[0]
+        if likely is None:
+            return None
+        added = pack.card.kinds if pack and pack.gate.direction is None else ()
+        return {Kind(name) for name in likely} | set(added)
 
     def encode(self, queries: Sequence[Query], expert: str) -> EncodedQueries:
         """Encode queries; all or none.

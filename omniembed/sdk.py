@@ -133,8 +133,8 @@ class OmniEmbed:
             query: a text, an image (``Path`` or ``PIL.Image``), an (image, modification) pair,
                 or a ``Query``.
             top_k: number of hits wanted, 1 to 10,000.
-            kinds: document kinds to search; with ``"auto"`` those that the chosen expert aims at
-                when the gate is sure, and all otherwise.
+            kinds: document kinds to search; with ``"auto"`` those that the query is almost surely
+                after, as the gate's state tells, and all where it does not tell.
             expert: ``"auto"``, ``"base"`` or the name of an expert.
             where: filter on fields and metadata, such as ``{"language": "python"}`` or
                 ``{"start_line": {"$gte": 10}}``; joined with the query's own by "and".
@@ -157,7 +157,7 @@ class OmniEmbed:
         encoded = self.embedder.embed_queries([parsed], expert=expert)
         vector, route = encoded.vectors[0], encoded.routes[0]
         if kinds == "auto":
-            wanted = self.embedder.query_encoder.kinds(parsed, route)
+            wanted = self.embedder.query_encoder.kinds(parsed, route, encoded.states[0])
         if hybrid is None:
             hybrid = wanted == {Kind.TOOL}
         if hybrid and parsed.modality == "text":

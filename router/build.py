@@ -26,6 +26,7 @@ from .calibrate import Platt
 from .candidates import all_gates
 from .collect import Collector
 from .decisions import CalibratedGate, Outcome, calibrate, outcome
+from .kinds import KindClassifier, fit_kinds, kept
 from .learned import LinearGate
 from .library import build_pilots
 from .settings import GateSettings
@@ -41,11 +42,15 @@ MAX_HARM = 0.09
 """Share of guard queries that may fall more than .01 below the base."""
 
 QUIET_NOISE = 0.9
-"""Share of noise on which the gate must keep to the base."""
+"""Share of every sort of noise on which the gate must keep to the base."""
 
 MAX_ABSTAIN = 0.12
 """Share of in-domain queries on which it may."""
 
+KEPT_KINDS = 0.98
+"""Share of queries whose own kind of document a search must not rule out."""
+
+_COVERS = (0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999)
 _THRESHOLDS = np.arange(0.3, 0.81, 0.01)
 
 
@@ -103,13 +108,14 @@ def dev_outcomes(gate: CalibratedGate, study: Study) -> tuple[list[Outcome], lis
         study: dev and guard queries.
 
     Returns:
-        Outcomes in domain, outcomes on guards, and the share of noise left to the base.
+        Outcomes in domain, outcomes on guards, and the share of noise left to the base, of
+        the sort where that is least.
     """
 
     def look(tables: Sequence[UtilityTable]) -> list[Outcome]:
         return [outcome(table, gate.choose(table)[0]) for table in tables]
 
-    quiet = float((gate.choose(study.noise)[0] == 0).mean())
+    quiet = min(float((gate.choose(one)[0] == 0).mean()) for one in study.noise)
     return look(study.dev), look(study.guards), quiet
 
 
@@ -139,13 +145,41 @@ def write_gate(
         complete = replace(own, direction=weights / length, calibration=(slope, offset))
         complete.write(directory / "experts" / name)
     curve = pilot_curve(study)
+    classifier, cover = kind_classifier(study)
     GateSettings(
         center=study.lessons.center,
         threshold=chosen.threshold,
         slope=curve.slope,
         offset=curve.offset,
+        cover=cover,
+        kinds=classifier.weights,
         measured=measured,
     ).write(directory)
+
+
+def kind_classifier(study: Study) -> tuple[KindClassifier, float]:
+    """Fit the classifier of kinds, and choose how sure it must be.
+
+    Args:
+        study: lessons, and dev and guard queries.
+
+    Returns:
+        The classifier, and the least cover that keeps :data:`KEPT_KINDS` of dev and of guard
+        queries with their own kind.
+    """
+    lessons, kinds = study.lessons, study.kinds
+    fitted = fit_kinds(
+        lessons.tables, [kinds[one.name] for one in lessons.tables], lessons.noise, lessons.center
+    )
+    for cover in _COVERS:
+        shares = {
+            part: kept(fitted, tables, [kinds[one.name] for one in tables], cover)
+            for part, tables in (("dev", study.dev), ("guards", study.guards))
+        }
+        logger.info("cover %.4f: own kind kept, kinds ruled out %s", cover, shares)
+        if min(share for share, _ in shares.values()) >= KEPT_KINDS:
+            break
+    return fitted, cover
 
 
 def pilot_curve(study: Study) -> Platt:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,21 +27,21 @@ class Lessons:
 
     Attributes:
         tables: one a data set, of training queries that no expert was trained on.
-        noise: queries that no expert can help with.
+        noise: queries that no expert can help with, a table a sort.
         center: float32 (gate_dim,), the mean of the sets' mean states.
     """
 
     tables: Sequence[UtilityTable]
-    noise: UtilityTable
+    noise: Sequence[UtilityTable]
     center: Floats
 
     @classmethod
-    def of(cls, tables: Sequence[UtilityTable], noise: UtilityTable) -> Lessons:
+    def of(cls, tables: Sequence[UtilityTable], noise: Sequence[UtilityTable]) -> Lessons:
         """Find the center.
 
         Args:
             tables: one a data set.
-            noise: queries that no expert can help with.
+            noise: queries that no expert can help with, a table a sort.
 
         Returns:
             The lessons.
@@ -55,16 +55,17 @@ class Lessons:
         Returns:
             One table, and float32 (n,) weights under which a set counts by the root of its size.
         """
-        # Noise has no right answer, so its utilities are set: the base 0, every expert a loss.
-        silent = np.full(self.noise.ndcg.shape, _NOISE_GAIN, np.float32)
-        silent[0] = 0
-        noise = UtilityTable(
-            "noise", self.noise.encoders, self.noise.texts, self.noise.states, silent
-        )
-        parts = [*self.tables, noise]
+        parts = [*self.tables, *(_silent(one) for one in self.noise)]
         weights = [np.full(len(part), len(part) ** -0.5, np.float32) for part in parts]
         joint = np.concatenate(weights)
         return join(parts), joint / joint.mean()
+
+
+def _silent(noise: UtilityTable) -> UtilityTable:
+    """Noise has no right answer, so its utilities are set: the base 0, every expert a loss."""
+    ndcg = np.full(noise.ndcg.shape, _NOISE_GAIN, np.float32)
+    ndcg[0] = 0
+    return replace(noise, ndcg=ndcg)
 
 
 def pilot_gates(lessons: Lessons) -> list[Gate]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,19 @@ class Collector:
         table.write(path)
         logger.info("%s: %d queries, mean nDCG@10 %s", name, len(table), _means(table))
         return table
+
+    def kind(self, name: str) -> str:
+        """Name the kind of a split's documents.
+
+        Args:
+            name: as for :meth:`table`.
+
+        Returns:
+            The kind of most of them.
+        """
+        folder, split = name.split("/")
+        documents = self.sources.read(folder, "train" if split == GATE else split).documents
+        return Counter(document.kind.value for document in documents).most_common(1)[0][0]
 
     def labelled(self, name: str, limit: int) -> tuple[LabelledQueries, Floats]:
         """Read one split.

@@ -47,21 +47,24 @@ class CalibratedGate:
 
 
 def calibrate(
-    gate: Gate, dev: Sequence[UtilityTable], noise: UtilityTable, threshold: float = 0.5
+    gate: Gate,
+    dev: Sequence[UtilityTable],
+    noise: Sequence[UtilityTable],
+    threshold: float = 0.5,
 ) -> CalibratedGate:
     """Fit the probability on dev queries, and on noise, where no expert gains.
 
     Args:
         gate: scores the experts.
         dev: one table a set.
-        noise: queries without an answer.
+        noise: queries without an answer, a table a sort.
         threshold: of the result.
 
     Returns:
         The gate with its curve.
     """
     found, won, weights = outcomes(dev, [gate.score(table.states) for table in dev])
-    silent = gate.score(noise.states).max(axis=1)
+    silent = np.concatenate([gate.score(one.states).max(axis=1) for one in noise])
     # Noise weighs as much as two sets.
     share = np.full(len(silent), weights.sum() * 2 / len(dev) / len(silent), np.float32)
     curve = fit_platt(

@@ -152,23 +152,42 @@ def fit_softmax(
     """
     best = winners(table)
     told = best >= 0
-    x = _with_one(unit(table.states[told] - center))
+    x = unit(table.states[told] - center)
     share = np.ones(len(table)) if weights is None else weights.astype(np.float64)
-    wanted = np.eye(len(table.encoders))[best[told]]
+    w = fit_classes(x, best[told], len(table.encoders), share[told], penalty)
+    w = w[1:] - w[:1]
+    return _gate("classifier", center, w[:, :-1], w[:, -1])
+
+
+def fit_classes(
+    x: Floats, wanted: NDArray[np.int64], classes: int, share: Doubles, penalty: float
+) -> Doubles:
+    """Fit a softmax regression.
+
+    Args:
+        x: float32 (n, d), of at most unit norm.
+        wanted: int64 (n,), class of every row.
+        classes: number of classes.
+        share: float64 (n,), importance of every row, mean 1.
+        penalty: of the squared weights; the bias is free.
+
+    Returns:
+        float64 (classes, d + 1), the last column is the bias.
+    """
+    rows = _with_one(x)
+    target = np.eye(classes)[wanted]
 
     def slope(w: Doubles) -> Doubles:
-        logits = x @ w.T
+        logits = rows @ w.T
         logits -= logits.max(axis=1, keepdims=True)
         found = np.exp(logits)
         found /= found.sum(axis=1, keepdims=True)
         decay = w * penalty
         decay[:, -1] = 0
-        total: Doubles = ((found - wanted) * share[told, None]).T @ x + decay
+        total: Doubles = ((found - target) * share[:, None]).T @ rows + decay
         return total
 
-    w = _descend(slope, np.zeros((len(table.encoders), x.shape[1])), step=len(x) / 4)
-    w = w[1:] - w[:1]
-    return _gate("classifier", center, w[:, :-1], w[:, -1])
+    return _descend(slope, np.zeros((classes, rows.shape[1])), step=len(rows) / 2)
 
 
 def _gate(name: str, center: Floats, weights: Doubles, bias: Doubles) -> LinearGate:

@@ -63,7 +63,7 @@ def random_strings(count: int, seed: int = 0) -> list[str]:
         The strings.
     """
     random = np.random.default_rng([seed, 1])
-    makers = (_characters, _mash, _numbers, _syllables)
+    makers = (_characters, _mash, _numbers, _syllables, _letters)
     return [makers[index % len(makers)](random) for index in range(count)]
 
 
@@ -81,6 +81,12 @@ def _characters(random: np.random.Generator) -> str:
     letters = _ALPHABET if random.random() < 0.5 else string.ascii_lowercase
     parts = [_pick(random, letters, 2, 14) for _ in range(int(random.integers(1, 7)))]
     return " ".join(parts)
+
+
+def _letters(random: np.random.Generator) -> str:
+    letters = string.ascii_lowercase + string.digits * int(random.integers(2))
+    text = _pick(random, letters + " " * int(random.integers(1, 6)), 4, 40)
+    return " ".join(text.split()) or "q"
 
 
 def _mash(random: np.random.Generator) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,13 +36,15 @@ class Study:
         lessons: what gates are fitted on.
         dev: dev queries of the training sets.
         guards: dev queries of sets that nothing was trained on.
-        noise: further queries that no expert can help with.
+        noise: further queries that no expert can help with, a table a sort.
+        kinds: kind of the documents of every table, by its name.
     """
 
     lessons: Lessons
     dev: tuple[UtilityTable, ...]
     guards: tuple[UtilityTable, ...]
-    noise: UtilityTable
+    noise: tuple[UtilityTable, ...]
+    kinds: Mapping[str, str]
 
 
 def collect_study(collector: Collector, limit: int) -> Study:
@@ -58,9 +61,11 @@ def collect_study(collector: Collector, limit: int) -> Study:
     dev = [collector.table(f"{name}/dev", limit) for name in TRAINING if has_dev(collector, name)]
     guards = [collector.table(name, limit) for name in GUARDS]
     lessons = Lessons.of(
-        [table for table in gate if len(table) >= _FEWEST], noise_table(collector, limit, seed=1)
+        [table for table in gate if len(table) >= _FEWEST], noise_tables(collector, limit, seed=1)
     )
-    return Study(lessons, tuple(dev), tuple(guards), noise_table(collector, limit, seed=2))
+    kinds = {one.name: collector.kind(one.name) for one in (*gate, *dev, *guards)}
+    noise = noise_tables(collector, limit, seed=2)
+    return Study(lessons, tuple(dev), tuple(guards), noise, kinds)
 
 
 def has_dev(collector: Collector, name: str) -> bool:
@@ -76,19 +81,22 @@ def has_dev(collector: Collector, name: str) -> bool:
     return "dev" in collector.sources.read(name, "dev").splits
 
 
-def noise_table(collector: Collector, count: int, seed: int) -> UtilityTable:
+def noise_tables(collector: Collector, count: int, seed: int) -> tuple[UtilityTable, ...]:
     """Make queries that no expert can help with.
 
     Args:
         collector: knows the model.
-        count: of foreign and of random queries each.
+        count: of every sort.
         seed: of the draw.
 
     Returns:
-        A table whose utilities are all 0.
+        Tables of foreign queries and of random strings, whose utilities are all 0.
     """
-    texts = (*foreign_queries(count, seed), *random_strings(count // 2, seed))
-    encoded = collector.embedder.embed_queries(texts, expert=BASE)
+    sorts = {"foreign": foreign_queries(count, seed), "random": random_strings(count, seed)}
     encoders = (BASE, *collector.experts)
-    nothing = np.zeros((len(encoders), len(texts)), np.float32)
-    return UtilityTable("noise", encoders, texts, encoded.states, nothing)
+    found = []
+    for name, texts in sorts.items():
+        encoded = collector.embedder.embed_queries(texts, expert=BASE)
+        nothing = np.zeros((len(encoders), len(texts)), np.float32)
+        found.append(UtilityTable(name, encoders, tuple(texts), encoded.states, nothing))
+    return tuple(found)

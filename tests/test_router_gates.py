@@ -49,7 +49,7 @@ def lessons() -> Lessons:
     point = np.random.default_rng(77).normal(size=WIDTH)
     states = unit((point + 0.5 * random.normal(size=(100, WIDTH))).astype(np.float32))
     noise = UtilityTable("noise", ENCODERS, ("x",) * 100, states, np.zeros((3, 100), np.float32))
-    return Lessons.of([table("a/gate", 1, 1), table("b/gate", 2, 2)], noise)
+    return Lessons.of([table("a/gate", 1, 1), table("b/gate", 2, 2)], [noise])
 
 
 def test_ties_have_no_winner_and_the_base_can_win() -> None:
@@ -100,7 +100,7 @@ def test_mean_and_maximum_are_what_they_are_called(lessons: Lessons) -> None:
 def test_calibration_keeps_noise_with_the_base(lessons: Lessons) -> None:
     dev = [table("a/dev", 1, 21), table("b/dev", 2, 22)]
     fitted = calibrate(ridge(lessons), dev, lessons.noise)
-    assert (fitted.choose(lessons.noise)[0] == 0).mean() > 0.9
+    assert (fitted.choose(lessons.noise[0])[0] == 0).mean() > 0.9
     test = table("a/test", 1, 31)
     chosen, confidence = fitted.choose(test)
     assert (chosen == 1).mean() > 0.9

@@ -15,8 +15,12 @@ from omniembed import OmniEmbed
 from omniembed.cli import app
 from omniembed.experts import load_pack
 from omniembed.experts.pilots import Pilots
+from omniembed.models.arrays import Floats
 from omniembed.models.model import BUNDLED, Model
+from omniembed.models.text import TextTower
 from omniembed.router import GateSettings, assemble, gate_scores
+from omniembed.router.kinds import UNKNOWN, KindClassifier, fit_kinds, kept
+from omniembed.router.table import UtilityTable
 from omniembed.sample import sample_directory
 
 CODE = ["sort a list in python", "read a file line by line", "reverse a string in java"]
@@ -45,8 +49,28 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pilots.write(pack)
     kinds = folder / "experts" / "coder" / "card.json"
     kinds.write_text(json.dumps({**json.loads(kinds.read_text()), "kinds": ["code"]}))
-    GateSettings(center, threshold=0.7, restrict=0.8, slope=8.0, offset=-1.0).write(folder)
+    GateSettings(
+        center, threshold=0.7, cover=0.9, slope=8.0, offset=-1.0, kinds=_kinds(text, center)
+    ).write(folder)
     return folder
+
+
+def _kinds(text: TextTower, center: Floats) -> dict[str, Floats]:
+    """Code and text by these queries, tools and images by others, noise by none."""
+    asked = {
+        "code": [*CODE, "sort a list in python", "read a csv file"],
+        "text": [*COOK, "why is the sky blue"],
+        "tool": ["book me a table for two", "what will the weather be tomorrow in Rome"],
+        "image": ["a red double-decker bus in front of a church", "two dogs on a beach"],
+        UNKNOWN: ["xqz 77 ;;", "qq zx 9"],
+    }
+    tables = []
+    for name, queries in asked.items():
+        states = text.encode(text.tokenizer.encode(queries)).states
+        ndcg = np.zeros((1, len(queries)), np.float32)
+        tables.append(UtilityTable(name, ("base",), tuple(queries), states, ndcg))
+    fitted = fit_kinds(tables[:4], list(asked)[:4], tables[4:], center, penalty=1e-3)
+    return dict(fitted.weights)
 
 
 @pytest.fixture
@@ -90,17 +114,43 @@ def test_removing_an_expert_leaves_the_others_scores(routed: OmniEmbed, director
     assert routed.route(COOK[0]).expert == "cook"
 
 
-def test_a_sure_gate_keeps_to_the_kinds_of_its_expert(routed: OmniEmbed) -> None:
+def test_a_search_keeps_to_the_kinds_that_the_query_is_after(routed: OmniEmbed) -> None:
     routed.index(sample_directory())
     query = routed.embedder.query_encoder
     sure = routed.search("sort a list in python", top_k=5)
-    assert sure[0].route.confidence >= 0.8
     assert {hit.document.kind for hit in sure} == {"code"}
     everything = routed.search("sort a list in python", top_k=20, kinds=["text", "tool"])
     assert "code" not in {hit.document.kind for hit in everything}
     unsure = routed.search("xqz 77 ;;", top_k=20)
     assert len({hit.document.kind for hit in unsure}) > 1
     assert query.settings is not None
+    forced = routed.search("sort a list in python", top_k=20, expert="base")
+    assert len({hit.document.kind for hit in forced}) > 1
+
+
+def test_cover_trades_kinds_for_safety() -> None:
+    random = np.random.default_rng(0)
+    peaks = np.eye(8, dtype=np.float32)[:4]
+
+    def blob(row: int, count: int) -> UtilityTable:
+        states = peaks[row] + random.normal(scale=0.35, size=(count, 8)).astype(np.float32)
+        states /= np.linalg.norm(states, axis=1, keepdims=True)
+        ndcg = np.zeros((1, count), np.float32)
+        return UtilityTable(f"{row}", ("base",), ("q",) * count, states, ndcg)
+
+    names = ["code", "image", "text"]
+    fitted = fit_kinds([blob(row, 200) for row in range(3)], names, [blob(3, 200)], peaks.mean(0))
+    total = fitted.probabilities(blob(0, 5).states).sum(axis=1)
+    assert np.allclose(total, 1, atol=1e-5)
+    held = [blob(row, 300) for row in range(3)]
+    shares = [kept(fitted, held, names, cover) for cover in (0.5, 0.8, 0.95, 0.999)]
+    assert [stay for stay, _ in shares] == sorted(stay for stay, _ in shares)
+    assert [ruled for _, ruled in shares] == sorted((ruled for _, ruled in shares), reverse=True)
+    assert shares[0][1] > 0.5
+    assert shares[-1][0] > 0.99
+    noise = fitted.likely(blob(3, 100).states, 0.95)
+    assert noise.count(None) > 90
+    assert KindClassifier(fitted.center, fitted.weights).likely(held[0].states[:0], 0.9) == []
 
 
 def test_pictures_and_composed_queries_do_not_ask_the_gate(routed: OmniEmbed) -> None:

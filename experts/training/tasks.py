@@ -19,7 +19,10 @@ from .tower import QueryStates, query_states
 UNSEEN = "unseen"
 """Name of the queries for held-out documents among the dev queries of a task."""
 
-_SEEN_POOL = 0.3
+_SENTENCES_EACH = 4
+"""Sentences taken from a document at most."""
+
+_SEEN_POOL = 0.2
 """From this share of documents with training queries on, only those serve as negatives."""
 
 
@@ -158,22 +161,25 @@ def build_task(
 def sentence_task(task: Task, collection: Collection, base: Base, *, limit: int) -> Task:
     """Make a task whose queries are sentences out of the documents they look for.
 
+    Only documents with training queries lend sentences: those of other splits stay unseen.
+
     Args:
-        task: the set's own task; only documents that may be its negatives are used.
+        task: the set's own task.
         collection: the set.
         base: the frozen base.
-        limit: number of documents at most.
+        limit: number of sentences at most.
 
     Returns:
         A task without dev queries.
     """
     random = np.random.default_rng(0)
+    seen = sorted({row for relevant in task.train.labels.relevant for row in relevant})
     owners: dict[str, dict[int, float]] = {}
-    for row in random.permutation(task.eligible).tolist():
+    for row in random.permutation(seen).tolist():
         sentences = split_sentences(collection.documents[row].text)
-        if sentences:
-            owners.setdefault(str(random.choice(sentences)), {})[row] = 1.0
-        if len(owners) == limit:
+        for one in random.permutation(len(sentences))[:_SENTENCES_EACH].tolist():
+            owners.setdefault(sentences[one], {})[row] = 1.0
+        if len(owners) >= limit:
             break
     texts = tuple(owners)
     labels = LabelledQueries(texts, texts, tuple(owners.values()))
