@@ -86,7 +86,7 @@ def ask(embedder: Embedder, store: Store, wish: Ask) -> Answer:
     vector, state = encoded.vectors[0], encoded.states[0]
     encoded_at = perf_counter()
     route = _explained(embedder, query, encoded.routes[0], state, wish.expert)
-    kinds = _kinds(embedder, query, encoded.routes[0], wish.kinds)
+    kinds = _kinds(embedder, query, encoded.routes[0], state, wish.kinds)
     explained_at = perf_counter()
     hybrid = kinds == {Kind.TOOL} if wish.hybrid is None else wish.hybrid
     hybrid = hybrid and query.modality == "text"
@@ -164,7 +164,7 @@ def _explained(embedder: Embedder, query: Query, route: Route, state: Floats, ex
 
 
 def _kinds(
-    embedder: Embedder, query: Query, route: Route, wanted: Iterable[str]
+    embedder: Embedder, query: Query, route: Route, state: Floats, wanted: Iterable[str]
 ) -> set[Kind] | None:
     chosen = {Kind.parse(kind) for kind in wanted}
-    return chosen or embedder.query_encoder.kinds(query, route)
+    return chosen or embedder.query_encoder.kinds(query, route, state)

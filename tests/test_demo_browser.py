@@ -213,7 +213,7 @@ def test_experts_are_shown_added_used_and_removed(screen: Screen, tmp_path: Path
 
 
 def test_hostile_pictures_are_refused_in_words(screen: Screen, tmp_path: Path) -> None:
-    screen.upload("search-picture", bomb_png(tmp_path / "bomb.png"))
+    screen.upload("search-picture", bomb_png(tmp_path / "bomb.png", 8_000))
     screen.reads("#search-results", "40 megapixels")
     screen.page.get_by_label("Remove Image").first.click()
     screen.upload("search-picture", script_svg(tmp_path / "evil.svg"))
