@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..experts import ExpertPack
 from ..models.arrays import Floats
+
+_PLANES = 16
+_EPSILON = 1e-9
 
 
 @dataclass(frozen=True)
@@ -47,62 +51,114 @@ class PilotMap:
     explained: float
 
 
-def pilot_map(
-    packs: Mapping[str, ExpertPack], center: Floats | None, state: Floats | None
-) -> PilotMap:
-    """Lay the pilots of all experts on a plane by their principal components.
+@dataclass(frozen=True, eq=False)
+class PilotPlane:
+    """The pilots of all experts, laid on a plane by their principal components.
 
-    Args:
-        packs: the experts.
-        center: float32 (gate_dim,), subtracted by the gate; the pilots' mean when ``None``.
-        state: float32 (gate_dim,), of the query; ``None`` or zero for no query.
-
-    Returns:
-        The map; empty when no expert has pilots.
+    Attributes:
+        still: the map without a query.
+        middle: float32 (gate_dim,), what the gate subtracts.
+        placed: float32 (pilots, gate_dim), unit rows.
+        offset: float32 (gate_dim,), their mean.
+        axes: float32 (2, gate_dim).
     """
-    owners = [(name, row) for name, pack in packs.items() for row in range(len(pack.pilots))]
-    if not owners:
-        return PilotMap((), None, 0.0)
-    rows = np.concatenate([pack.pilots for pack in packs.values()])
-    middle = rows.mean(axis=0) if center is None else center
-    placed = _unit(rows - middle)
-    offset = placed.mean(axis=0)
-    axes, explained = _plane(placed - offset)
-    places = (placed - offset) @ axes.T
-    here = None
-    near = np.zeros(len(rows), np.float32)
-    if state is not None and bool(np.any(state)):
-        direction = _unit((state - middle)[None])[0]
-        near = placed @ direction
-        spot = (direction - offset) @ axes.T
-        here = float(spot[0]), float(spot[1])
-    points = []
-    for (name, row), place, similarity in zip(owners, places, near, strict=True):
-        gate = packs[name].gate
-        points.append(
-            PilotPoint(
-                expert=name,
-                dataset=gate.datasets[row] if gate.datasets else "",
-                example=gate.examples[row] if gate.examples else "",
-                x=float(place[0]),
-                y=float(place[1]),
-                similarity=float(similarity),
-            )
+
+    still: PilotMap
+    middle: Floats
+    placed: Floats
+    offset: Floats
+    axes: Floats
+
+    @classmethod
+    def of(cls, packs: Mapping[str, ExpertPack], center: Floats | None) -> PilotPlane | None:
+        """Lay out the pilots.
+
+        Args:
+            packs: the experts.
+            center: float32 (gate_dim,), subtracted by the gate; the pilots' mean when ``None``.
+
+        Returns:
+            The plane; ``None`` when no expert has pilots.
+        """
+        owners = [(name, row) for name, pack in packs.items() for row in range(len(pack.pilots))]
+        if not owners:
+            return None
+        rows = np.concatenate([pack.pilots for pack in packs.values()])
+        middle = rows.mean(axis=0) if center is None else center
+        placed = _unit(rows - middle)
+        offset = placed.mean(axis=0)
+        axes, explained = _plane(placed - offset)
+        points = []
+        for (name, row), place in zip(owners, (placed - offset) @ axes.T, strict=True):
+            gate = packs[name].gate
+            dataset = gate.datasets[row] if gate.datasets else ""
+            example = gate.examples[row] if gate.examples else ""
+            points.append(PilotPoint(name, dataset, example, float(place[0]), float(place[1])))
+        return cls(PilotMap(tuple(points), None, explained), middle, placed, offset, axes)
+
+    def place(self, state: Floats | None) -> PilotMap:
+        """Put a query among the pilots.
+
+        Args:
+            state: float32 (gate_dim,), of the query; ``None`` or zero for no query.
+
+        Returns:
+            The map.
+        """
+        if state is None or not bool(np.any(state)):
+            return self.still
+        direction = _unit((state - self.middle)[None])[0]
+        near = self.placed @ direction
+        spot = (direction - self.offset) @ self.axes.T
+        points = tuple(
+            replace(point, similarity=float(similarity))
+            for point, similarity in zip(self.still.points, near, strict=True)
         )
-    return PilotMap(tuple(points), here, explained)
+        return PilotMap(points, (float(spot[0]), float(spot[1])), self.still.explained)
+
+
+class PlaneCache:
+    """Remembers planes: laying one out costs more than the query itself."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[Mapping[str, ExpertPack], PilotPlane | None]] = []
+        self._lock = threading.Lock()
+
+    def place(
+        self, packs: Mapping[str, ExpertPack], center: Floats | None, state: Floats | None
+    ) -> PilotMap:
+        """Put a query among the pilots of some experts.
+
+        Args:
+            packs: the experts; the same mapping has the same content.
+            center: float32 (gate_dim,), subtracted by the gate.
+            state: float32 (gate_dim,), of the query; ``None`` for no query.
+
+        Returns:
+            The map; empty when no expert has pilots.
+        """
+        with self._lock:
+            known = [plane for kept, plane in self._kept if kept is packs]
+            plane = known[0] if known else PilotPlane.of(packs, center)
+            if not known:
+                self._kept = [*self._kept, (packs, plane)][-_PLANES:]
+        return PilotMap((), None, 0.0) if plane is None else plane.place(state)
 
 
 def _plane(rows: Floats) -> tuple[Floats, float]:
     """Find the first two principal directions; rows are centred."""
-    _, values, axes = np.linalg.svd(rows, full_matrices=False)
+    # Through the small matrix of products: the decomposition of the rows took a second under load.
+    values, columns = np.linalg.eigh((rows @ rows.T).astype(np.float64))
     found = np.zeros((2, rows.shape[1]), np.float32)
-    count = min(2, len(axes))
-    # The sign of a singular vector is arbitrary: fix it, so that the map never flips.
-    for row in range(count):
-        axis = axes[row]
-        found[row] = axis * np.sign(axis[np.abs(axis).argmax()])
-    total = float((values**2).sum())
-    return found, float((values[:2] ** 2).sum()) / total if total else 0.0
+    for row, at in enumerate(np.argsort(values)[::-1][:2]):
+        axis = rows.T @ columns[:, at].astype(np.float32)
+        length = float(np.linalg.norm(axis))
+        if length > _EPSILON:
+            # The sign of an eigenvector is arbitrary: fix it, so that the map never flips.
+            found[row] = axis / length * np.sign(axis[np.abs(axis).argmax()])
+    total = float(np.maximum(values, 0).sum())
+    best = float(np.sort(values)[::-1][:2].sum())
+    return found, best / total if total > _EPSILON else 0.0
 
 
 def _unit(rows: Floats) -> Floats:

@@ -13,12 +13,13 @@ from .cards import CardView, cards
 from .components import Page, panel, problem
 from .engine import Answer, Ask, ask, routed
 from .examples import picked, text_chips
-from .geometry import pilot_map
+from .geometry import PlaneCache
 from .markup import BASE, chip, colour, esc, notice
 from .plots import gate_bars, map_svg, nearest_list
 from .visitor import Visitor
 
 _COMPARED = 6
+_PLANES = PlaneCache()
 _TRIES = (
     "when does the next bus leave?",
     "does aspirin lower the risk of a stroke?",
@@ -166,7 +167,7 @@ def _map(visitor: Visitor, state: Any) -> str:
     embedder = visitor.embedder
     settings = embedder.query_encoder.settings
     center = None if settings is None else settings.center
-    plane = pilot_map(embedder.experts.state.packs, center, state)
+    plane = _PLANES.place(embedder.experts.state.packs, center, state)
     if not plane.points:
         return notice("No pilots", "None of the loaded experts tells the gate where it is at home.")
     experts = visitor.experts

@@ -13,7 +13,7 @@ from omniembed import Embedder, OmniEmbed
 from omniembed.demo.cards import CardView, cards, summary
 from omniembed.demo.engine import MAX_QUERY_CHARACTERS, Ask, ask, routed
 from omniembed.demo.examples import Example, chips, examples, picked, text_chips
-from omniembed.demo.geometry import pilot_map
+from omniembed.demo.geometry import PlaneCache
 from omniembed.demo.library import is_store, open_library
 from omniembed.demo.markup import NAMED, PALETTE, chip, code_block, colour, esc, notice
 from omniembed.demo.passages import matching_parts, sentences
@@ -182,7 +182,8 @@ def test_the_map_shows_every_pilot_and_the_query(embedder: Embedder) -> None:
     settings = embedder.query_encoder.settings
     assert settings is not None
     route, state = routed(embedder, "list files by size")
-    plane = pilot_map(packs, settings.center, state)
+    planes = PlaneCache()
+    plane = planes.place(packs, settings.center, state)
     assert len(plane.points) == sum(len(pack.pilots) for pack in packs.values()) > 10
     assert plane.query is not None
     assert 0.1 < plane.explained <= 1.0
@@ -193,12 +194,12 @@ def test_the_map_shows_every_pilot_and_the_query(embedder: Embedder) -> None:
     drawn = map_svg(plane, list(packs))
     assert drawn.count("data-tip=") == len(plane.points) + 1
     assert drawn.count("<line") == 3
-    still = pilot_map(packs, settings.center, None)
+    still = planes.place(packs, settings.center, None)
     assert [(one.x, one.y) for one in still.points] == [(one.x, one.y) for one in plane.points]
 
 
 def test_the_map_of_no_pilots_is_empty() -> None:
-    assert pilot_map({}, None, np.ones(384, np.float32)).points == ()
+    assert PlaneCache().place({}, None, np.ones(384, np.float32)).points == ()
 
 
 def test_turns_go_on_and_back() -> None:
