@@ -11,11 +11,12 @@ from typing import Any
 import gradio as gr
 from gradio.component_meta import ComponentMeta
 
-from ..errors import OmniEmbedError, StoreError
+from ..errors import OmniEmbedError, StoreError, UploadError
 from ..experts.installed import home
 from .library import Library
 from .markup import BASE, notice
 from .scripts import CLICKS, SKETCH, SKETCHING
+from .uploads import read_picture
 
 
 @dataclass
@@ -175,6 +176,23 @@ class Upload(_LocalOnly, gr.File, metaclass=_Quiet):
             The path; ``None`` without an upload.
         """
         return _path_of(payload)
+
+
+def clear_refused(picture: str | None) -> Any:
+    """Empty a picture component whose upload was refused.
+
+    Args:
+        picture: path of the upload.
+
+    Returns:
+        An update for the component.
+    """
+    try:
+        if picture:
+            read_picture(picture)
+    except UploadError:
+        return None
+    return gr.skip()
 
 
 def _path_of(payload: Any) -> str | None:

@@ -10,7 +10,7 @@ import gradio as gr
 from ..errors import InputError, OmniEmbedError
 from ..types import Document, Hit, Kind, Query
 from .cards import CardView, cards, summary
-from .components import Page, Picture, panel, problem, sketch_pad
+from .components import Page, Picture, clear_refused, panel, problem, sketch_pad
 from .engine import Ask, ask
 from .examples import picked, text_chips
 from .history import shelf, strip
@@ -115,6 +115,7 @@ def build(page: Page) -> None:
         api_name="compose_start",
         show_progress="minimal",
     )
+    picture.upload(clear_refused, picture, picture, **_QUIET)
     pad.click(_from_sketch, page.visitor, shown, **_QUIET)
     gr.on(
         [text.submit, go.click],

@@ -11,7 +11,7 @@ import gradio as gr
 from ..errors import OmniEmbedError
 from ..types import Hit, Query
 from .cards import CardView, cards, summary
-from .components import Page, Picture, panel, problem
+from .components import Page, Picture, clear_refused, panel, problem
 from .engine import Answer, Ask, ask
 from .examples import chips, examples
 from .markup import notice
@@ -144,6 +144,7 @@ def build(page: Page) -> None:
         api_name="search",
         show_progress="minimal",
     )
+    picture.upload(clear_refused, picture, picture, **_QUIET)
     narrowed = [kinds.input, language.input, path.submit, expert.input, fusion.input, top_k.release]
     gr.on(narrowed, search, inputs, [told, found], **_QUIET)
 
