@@ -15,7 +15,7 @@ from .pack import ADAPTER_CONFIG, ADAPTER_WEIGHTS, CARD, PILOTS
 HOME = "OMNIEMBED_HOME"
 """Environment variable that names the folder of everything a user keeps."""
 
-_FILES = (CARD, ADAPTER_CONFIG, ADAPTER_WEIGHTS, PILOTS, COMPOSED)
+PACK_FILES = (CARD, ADAPTER_CONFIG, ADAPTER_WEIGHTS, PILOTS, COMPOSED)
 _REMOVED = "removed.json"
 
 
@@ -84,7 +84,7 @@ class InstalledPacks:
             with tempfile.TemporaryDirectory(prefix=".new-", dir=self._folder) as scratch:
                 fresh = Path(scratch) / name
                 fresh.mkdir()
-                for file in _FILES:
+                for file in PACK_FILES:
                     if (pack / file).is_file():
                         shutil.copyfile(pack / file, fresh / file)
                 if target.exists():

@@ -46,6 +46,10 @@ class FilterError(InputError):
     """A ``where`` filter names an unknown field, operator or a value of the wrong type."""
 
 
+class UploadError(InputError):
+    """An uploaded file was refused; nothing was kept of it."""
+
+
 class UnknownExpertError(OmniEmbedError, KeyError):
     """No expert of that name is loaded."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from demo_kit import served_sample
 
 from omniembed import Embedder, OmniEmbed
 from omniembed.models.model import Model
@@ -28,6 +29,13 @@ def model() -> Model:
 @pytest.fixture(scope="session")
 def embedder(model: Model) -> Embedder:
     return Embedder(model)
+
+
+@pytest.fixture(scope="session")
+def demo_url(home: Path) -> Iterator[str]:
+    """The page over the bundled sample, served once for all tests."""
+    with served_sample() as url:
+        yield url
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ class StoreInfo:
         uri: where it lies.
         rows: number of documents.
         kinds: number of documents by kind.
+        languages: number of documents by language, of those that name one.
         sources: number of files and records that the documents were cut from.
         model: name of the base that made the vectors.
         fingerprint: of that base.
@@ -37,6 +38,7 @@ class StoreInfo:
     uri: str
     rows: int
     kinds: dict[str, int]
+    languages: dict[str, int]
     sources: int
     model: str
     fingerprint: str
@@ -59,7 +61,7 @@ def describe(table: Table, uri: str) -> StoreInfo:
     Returns:
         Its state.
     """
-    columns = table.search().select(["kind", "source"]).to_arrow()
+    columns = table.search().select(["kind", "language", "source"]).to_arrow()
     statistics = statistics_of(table)
     base = read_base(table.schema, uri)
     vectors, words = index_on(table, "vector"), index_on(table, "words")
@@ -68,6 +70,11 @@ def describe(table: Table, uri: str) -> StoreInfo:
         uri=uri,
         rows=rows,
         kinds=dict(sorted(Counter(columns["kind"].to_pylist()).items())),
+        languages={
+            name: count
+            for name, count in sorted(Counter(columns["language"].to_pylist()).items())
+            if name
+        },
         sources=len(columns["source"].unique()),
         model=base.model,
         fingerprint=base.fingerprint,
