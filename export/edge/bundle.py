@@ -112,8 +112,7 @@ def export_edge(
                 shutil.copyfile(model.directory / name, folder / name)
         write_steering(folder, chosen, settings)
         content["files"] = _list_files(folder)
-        if target is not Target.PYTHON:
-            _compress(folder)
+        content["compressed"] = [] if target is Target.PYTHON else _compress(folder)
         count = vectors.export_store(store, folder / vectors.FOLDER, root=root) if store else 0
         content["documents"] = count
         description.write(folder, content)
@@ -182,11 +181,14 @@ def _list_files(folder: Path) -> dict[str, int]:
     return {file.name: file.stat().st_size for file in sorted(folder.iterdir())}
 
 
-def _compress(folder: Path) -> None:
+def _compress(folder: Path) -> list[str]:
     """Replace files by ``.gz`` where it pays: static servers rarely compress, browsers unpack."""
+    compressed = []
     for file in sorted(folder.iterdir()):
         data = file.read_bytes()
         packed = gzip.compress(data, 9, mtime=0)
         if len(packed) < _LEAST_SAVING * len(data):
             file.with_name(f"{file.name}.gz").write_bytes(packed)
             file.unlink()
+            compressed.append(file.name)
+    return compressed

@@ -16,6 +16,7 @@ GATE = -1
 """Bank row that lets the gate choose."""
 
 _OUTPUTS = ("vector", "chosen", "gate_confidence")
+_GATE_INPUTS = ("pilots", "pilot_owners", "gate_center", "gate_experts", "gate_settings")
 _BUDGET = 512  # padded tokens a batch
 _CHARACTERS_PER_TOKEN = 64
 
@@ -75,8 +76,7 @@ class TextTower:
         for layer in content["lora"]:
             self._base[f"lora_a.{layer['name']}"] = np.zeros((1, 0, layer["d_in"]), np.float32)
             self._base[f"lora_b.{layer['name']}"] = np.zeros((1, 0, layer["d_out"]), np.float32)
-        self._gate = {name: array for name, array in steering.items() if "gate" in name}
-        self._gate |= {name: array for name, array in steering.items() if "pilot" in name}
+        self._gate = {name: steering[name] for name in _GATE_INPUTS if name in steering}
         self._width = int(content["gate_dim"])
 
     def tokenize(self, texts: Sequence[str]) -> list[Tokens]:
