@@ -1,0 +1,44 @@
+import * as bundled from "onnxruntime-web/wasm";
+import type { Files } from "./files.ts";
+
+/** An array that goes into or comes out of a graph. */
+export interface RuntimeTensor {
+  readonly data: unknown;
+  readonly dims: readonly number[];
+}
+
+/** A loaded graph. */
+export interface RuntimeSession {
+  run(feeds: Record<string, any>, fetches: string[]): Promise<Record<string, any>>;
+}
+
+/** What this module uses of ONNX Runtime: `onnxruntime-web` and `onnxruntime-node` both fit. */
+export interface Runtime {
+  Tensor: new (type: any, data: any, dims: readonly number[]) => RuntimeTensor;
+  InferenceSession: {
+    create(model: Uint8Array, options?: any): Promise<RuntimeSession>;
+  };
+}
+
+const WASM = "ort-wasm-simd-threaded.wasm.gz";
+
+/** Prepares the runtime that lies in the bundle. */
+export async function bundledRuntime(files: Files): Promise<Runtime> {
+  // One thread: more need a server that sends cross-origin isolation headers.
+  bundled.env.wasm.numThreads = 1;
+  bundled.env.logLevel = "error";
+  bundled.env.wasm.wasmBinary ??= (await files.bytes(WASM)).buffer;
+  return bundled as unknown as Runtime;
+}
+
+/** Opens an ONNX file, with the files that hold its weights if it has any. */
+export async function openSession(
+  runtime: Runtime,
+  name: string,
+  read: (name: string) => Promise<Uint8Array>,
+  weights: string[],
+): Promise<RuntimeSession> {
+  const [model, ...data] = await Promise.all([name, ...weights].map(read));
+  const externalData = weights.map((path, at) => ({ path, data: data[at] }));
+  return runtime.InferenceSession.create(model!, { externalData, logSeverityLevel: 3 });
+}
