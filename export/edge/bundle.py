@@ -131,9 +131,7 @@ def export_edge(
     return BundleReport(out, chosen.bank.names[1:], found, count, sizes)
 
 
-def choose(
-    registry: ExpertRegistry, manifest: Manifest, names: Sequence[str]
-) -> LoadedExperts:
+def choose(registry: ExpertRegistry, manifest: Manifest, names: Sequence[str]) -> LoadedExperts:
     """Select experts in the registry's order.
 
     Args:

@@ -60,7 +60,9 @@ def combine(parts: Mapping[str, Floats], queries: Floats, pictures: Floats) -> F
     scale = np.float32(queries.shape[1] ** 0.5)
     freed = _freed(parts, pictures)
     inputs = np.concatenate([queries, freed], axis=1) * scale
-    correction = _linear(parts, "correction.outer", _gelu(_linear(parts, "correction.inner", inputs)))
+    correction = _linear(
+        parts, "correction.outer", _gelu(_linear(parts, "correction.inner", inputs))
+    )
     share = 1 / (1 + np.exp(-_linear(parts, "residual.weight", queries * scale)))
     weight = share - parts["residual.away"] * (1 - share) ** 2
     return unit(queries + correction + weight * freed)

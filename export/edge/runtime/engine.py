@@ -187,7 +187,9 @@ class Edge:
         seen = {at: image for at, (image, _) in enumerate(parsed) if image is not None}
         tokens = self._tokens("query", texts) if texts else {}
         vectors = np.zeros((len(queries), self.description["dim"]), np.float32)
-        routes = [Route(truncated=at in tokens and tokens[at].truncated) for at in range(len(parsed))]
+        routes = [
+            Route(truncated=at in tokens and tokens[at].truncated) for at in range(len(parsed))
+        ]
         features = np.empty((0, 0), np.float32)
         if seen:
             vectors[list(seen)], features = self._vision.encode(list(seen.values()))
@@ -227,7 +229,9 @@ class Edge:
                     expert=self._names[served],
                     confidence=values[served] if served else max(values),
                     scores={
-                        name: values[row] for row, name in enumerate(self._names) if row in asked_rows
+                        name: values[row]
+                        for row, name in enumerate(self._names)
+                        if row in asked_rows
                     },
                     abstained=served == 0,
                     truncated=one.truncated,
@@ -244,9 +248,7 @@ class Edge:
     ) -> Floats:
         mark = f"composed.{name}."
         parts = {
-            key[len(mark) :]: array
-            for key, array in self._steering.items()
-            if key.startswith(mark)
+            key[len(mark) :]: array for key, array in self._steering.items() if key.startswith(mark)
         }
         if not parts:
             return unit(self._forced(tokens, name).vectors + pictures)

@@ -46,7 +46,9 @@ class VisionTower:
         """
         vectors, features = [], []
         for start in range(0, len(pictures), _BATCH):
-            batch = [to_pixels(load_rgb(one), **self._preprocessing) for one in pictures[start:][:_BATCH]]
+            batch = [
+                to_pixels(load_rgb(one), **self._preprocessing) for one in pictures[start:][:_BATCH]
+            ]
             seen, logits = self._trunk.run(("features", "logits"), {"pixels": np.stack(batch)})
             (found,) = self._head.run(("vector",), {"features": seen, "logits": logits})
             vectors.append(found)

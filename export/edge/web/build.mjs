@@ -47,3 +47,11 @@ for (const name of readdirSync(join(dist, "types"))) {
 const wasm = "onnxruntime-web/dist/ort-wasm-simd-threaded.wasm";
 const packed = gzipSync(readFileSync(join(modules, wasm)), { level: 9 });
 writeFileSync(join(dist, "ort-wasm-simd-threaded.wasm.gz"), packed);
+
+const notices = ["onnxruntime-web", "@huggingface/tokenizers"].map((name) => {
+  const { version, license, repository } = JSON.parse(
+    readFileSync(join(modules, name, "package.json"), "utf8"),
+  );
+  return `${name} ${version}: ${license}, ${repository.url}\n`;
+});
+writeFileSync(join(dist, "THIRD_PARTY.txt"), notices.join(""));
