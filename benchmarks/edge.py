@@ -52,10 +52,11 @@ def main() -> None:
     """Print the tables."""
     options = parser(__doc__)
     options.add_argument("--chromium", help="path of a Chromium; without it Node only")
+    options.add_argument("--model", default="mini", help="bundled model or model directory")
     options.add_argument("--queries", type=int, default=200)
     options.add_argument("--documents", type=int, default=500)
     arguments = options.parse_args()
-    embedder = Embedder(Model.load("mini"))
+    embedder = Embedder(Model.load(arguments.model))
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         web = print_sizes(embedder, folder)
