@@ -65,13 +65,14 @@ def combine(parts: Mapping[str, Floats], queries: Floats, pictures: Floats) -> F
     )
     share = 1 / (1 + np.exp(-_linear(parts, "residual.weight", queries * scale)))
     weight = share - parts["residual.away"] * (1 - share) ** 2
-    return unit(queries + correction + weight * freed)
+    return unit(np.asarray(queries + correction + weight * freed, np.float32))
 
 
 def _freed(parts: Mapping[str, Floats], pictures: Floats) -> Floats:
     """Take out the direction that all pictures share."""
     direction = parts["direction"]
-    return unit(pictures - (pictures @ direction)[:, None] * direction)
+    along = (pictures @ direction)[:, None]
+    return unit(np.asarray(pictures - along * direction, np.float32))
 
 
 def _linear(parts: Mapping[str, Floats], name: str, rows: Floats) -> Floats:
