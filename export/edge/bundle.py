@@ -15,17 +15,16 @@ from ...errors import ExportError, UnknownExpertError
 from ...experts import ExpertPack, ExpertRegistry
 from ...experts.registry import LoadedExperts, stack
 from ...models.manifest import Manifest
-from ...models.model import Model
 from ...router import read_settings
 from ...store import Store
 from . import description, javascript, python, vectors
+from .portable import QUANTISED_PRODUCT, make_portable
 from .steering import write_steering
 
 BASE_ONLY = "none"
 ALL = "all"
 
-_PRECISIONS = {"int8": b"MatMulIntegerToFloat", "block": b"MatMulNBits"}
-_FLOAT = "float"
+_GRAPH = "text.onnx"
 _VISION = ("image.onnx", "image_head.onnx")
 _LEAST_SAVING = 0.95
 
@@ -36,6 +35,21 @@ class Target(str, Enum):
     PYTHON = "python"
     NODE = "node"
     WEB = "web"
+
+
+class Precision(str, Enum):
+    """Arithmetic of the text graph."""
+
+    INT8 = "int8"
+    """Weights and activations in int8, the latter scaled by row: as shipped, and the fastest."""
+    PORTABLE = "portable"
+    """Weights in int8, arithmetic in floats: the same vectors on every machine."""
+    BLOCK = "block"
+    """Weights quantised by blocks."""
+    FLOAT = "float"
+
+
+_MARKS = {Precision.INT8: QUANTISED_PRODUCT.encode(), Precision.BLOCK: b"MatMulNBits"}
 
 
 @dataclass(frozen=True)
@@ -68,7 +82,7 @@ def export_edge(
     *,
     target: Target = Target.PYTHON,
     experts: Sequence[str] = (ALL,),
-    precision: str | None = None,
+    precision: Precision | None = None,
     images: bool = True,
     store: Store | None = None,
     root: Path | None = None,
@@ -80,8 +94,9 @@ def export_edge(
         out: folder to write; it may hold an earlier bundle, which is replaced.
         target: where the bundle runs.
         experts: names, ``("all",)`` or ``("none",)``.
-        precision: that the model must have, ``"int8"``, ``"block"`` or ``"float"``; as it is when
-            omitted.
+        precision: of the text graph. When omitted, as the model is for Python, so that vectors
+            are those of the SDK to the bit; and of an int8 model the portable one for Node and
+            browsers, which would otherwise round to other levels.
         images: take the vision tower along.
         store: whose documents and vectors to take along.
         root: folder that file names of its documents are written relative to.
@@ -90,12 +105,17 @@ def export_edge(
         What was written.
 
     Raises:
-        ExportError: when the folder holds something else, the model has another precision, or the
-            JavaScript part cannot be built.
+        ExportError: when the folder holds something else, the model cannot have the precision, or
+            the JavaScript part cannot be built.
+        MissingExtraError: when a graph must be rewritten and onnx is not installed.
         UnknownExpertError: when an expert is not loaded.
     """
     model, manifest = embedder.model, embedder.model.manifest
-    found = _check_precision(model, precision)
+    graph = (model.directory / _GRAPH).read_bytes()
+    own = _precision_of(graph)
+    served = _choose_precision(own, precision, target, manifest.name)
+    if served is not own:
+        graph = make_portable(graph)
     chosen = choose(embedder.experts, manifest, experts)
     _check_out(out)
     images = images and manifest.image is not None
@@ -105,11 +125,12 @@ def export_edge(
         folder.mkdir()
         settings = read_settings(model.directory, manifest.gate_dim)
         content = description.describe(
-            model.directory, manifest, chosen, settings, images=images, precision=found
+            model.directory, manifest, chosen, settings, images=images, precision=served.value
         )
         for name in manifest.files:
             if images or not name.startswith(_VISION):
                 shutil.copyfile(model.directory / name, folder / name)
+        (folder / _GRAPH).write_bytes(graph)
         write_steering(folder, chosen, settings)
         content["files"] = _list_files(folder)
         content["compressed"] = [] if target is Target.PYTHON else _compress(folder)
@@ -128,7 +149,7 @@ def export_edge(
         for file in sorted(out.rglob("*"))
         if file.is_file()
     }
-    return BundleReport(out, chosen.bank.names[1:], found, count, sizes)
+    return BundleReport(out, chosen.bank.names[1:], served.value, count, sizes)
 
 
 def choose(registry: ExpertRegistry, manifest: Manifest, names: Sequence[str]) -> LoadedExperts:
@@ -156,16 +177,24 @@ def choose(registry: ExpertRegistry, manifest: Manifest, names: Sequence[str]) -
     return stack(kept, manifest.lora)
 
 
-def _check_precision(model: Model, wanted: str | None) -> str:
+def _precision_of(graph: bytes) -> Precision:
     # Names of operators stand in the file as they are, so that no ONNX parser is needed here.
-    graph = (model.directory / "text.onnx").read_bytes()
-    found = next((name for name, mark in _PRECISIONS.items() if mark in graph), _FLOAT)
-    if wanted is not None and wanted != found:
-        raise ExportError(
-            f"the text graph of model {model.manifest.name!r} is {found}, not {wanted}; "
-            f"give --precision {found}, or --model with a model directory of that precision"
-        )
-    return found
+    return next((one for one, mark in _MARKS.items() if mark in graph), Precision.FLOAT)
+
+
+def _choose_precision(
+    own: Precision, wanted: Precision | None, target: Target, model: str
+) -> Precision:
+    possible = (own, Precision.PORTABLE) if own is Precision.INT8 else (own,)
+    if wanted is None:
+        return own if target is Target.PYTHON else possible[-1]
+    if wanted in possible:
+        return wanted
+    given = " or ".join(f"--precision {one.value}" for one in possible)
+    raise ExportError(
+        f"the text graph of model {model!r} is {own.value} and cannot become {wanted.value}; "
+        f"give {given}, or --model with a model directory of that precision"
+    )
 
 
 def _check_out(out: Path) -> None:

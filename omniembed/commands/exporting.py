@@ -35,6 +35,7 @@ class PrecisionChoice(str, Enum):
     """What ``--precision`` takes."""
 
     INT8 = "int8"
+    PORTABLE = "portable"
     BLOCK = "block"
     FLOAT = "float"
 
@@ -51,7 +52,12 @@ def edge(
     experts: Annotated[str, typer.Option(help="Names with commas between; all; or none.")] = "all",
     precision: Annotated[
         PrecisionChoice | None,
-        typer.Option(help="Precision that the model must have; as it is by default."),
+        typer.Option(
+            help="int8: as the bundled model is, to the bit. portable: int8 weights, arithmetic "
+            "in floats, the same vectors on every machine (needs the extra edge). block, float: "
+            "of a model directory that is. By default portable for node and web, else as it is.",
+            show_default=False,
+        ),
     ] = None,
     text_only: Annotated[
         bool, typer.Option("--text-only", help="Leave the vision tower out.")
@@ -70,7 +76,7 @@ def edge(
     A web bundle without --store takes the documents of the bundled sample along, so that its page
     has something to find.
     """
-    from ..export.edge import Target, export_edge
+    from ..export.edge import Precision, Target, export_edge
 
     with errors_as_messages(), TemporaryDirectory() as scratch:
         own = store is None and target is TargetChoice.WEB
@@ -85,7 +91,7 @@ def edge(
             out,
             target=Target(target.value),
             experts=[name.strip() for name in experts.split(",")],
-            precision=precision.value if precision else None,
+            precision=Precision(precision.value) if precision else None,
             images=not text_only,
             store=omni.store if own or store else None,
             root=root.absolute() if root else Path.cwd(),
