@@ -21,7 +21,7 @@ from omniembed.experts.training.base import Base
 from omniembed.experts.training.evaluate import evaluate
 from omniembed.experts.training.generate import extractive, generate_pairs, load_generator
 from omniembed.experts.training.loop import TrainConfig, fit
-from omniembed.experts.training.lora import WEIGHTS, Adapter, LoraSettings
+from omniembed.experts.training.lora import WEIGHTS, Adapter, LoraSettings, average
 from omniembed.experts.training.pairs import read_pairs
 from omniembed.experts.training.strength import choose_scale
 from omniembed.experts.training.tasks import Probe, Task, build_task, partition
@@ -153,6 +153,28 @@ def test_adapter_starts_from_another(base: Base, tmp_path: Path) -> None:
     again.remove(base.tower)
     with pytest.raises(PackError):
         Adapter(base.tower, LoraSettings(base.targets, 2, 8), start=tmp_path / "pack")
+
+
+@pytest.mark.parametrize(("count", "rank"), [(1, 4), (2, 8), (3, 12), (3, 4)])
+def test_average_is_that_of_the_updates(base: Base, count: int, rank: int) -> None:
+    states = []
+    for seed in range(count):
+        adapter = adapter_of(base, seed=seed)
+        with torch.no_grad():
+            for weight in adapter.parameters():
+                weight.normal_(std=0.1)
+        states.append(adapter.state())
+        adapter.remove(base.tower)
+    merged = average(states, rank)
+    assert merged.keys() == states[0].keys()
+    for down in (name for name in merged if ".lora_A." in name):
+        up = down.replace(".lora_A.", ".lora_B.")
+        wanted = torch.stack([state[up] @ state[down] for state in states]).mean(dim=0)
+        left, values, right = torch.linalg.svd(wanted)
+        best = left[:, :rank] @ torch.diag(values)[:rank, :rank] @ right[:rank]
+        assert merged[down].shape[0] == rank
+        # As near as any update of that rank can be.
+        assert torch.allclose(merged[up] @ merged[down], best, atol=1e-5)
 
 
 def test_strength_is_the_best_of_those_tried(base: Base, tmp_path: Path) -> None:

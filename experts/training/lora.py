@@ -140,6 +140,37 @@ class Adapter:
         save_file(half, folder / WEIGHTS, metadata={"format": "pt"})
 
 
+def average(states: Sequence[Mapping[str, Tensor]], rank: int) -> dict[str, Tensor]:
+    """Average adapters of the same layers, as updates of the weights they adapt.
+
+    The mean of runs that differ in their seed alone is steadier than any one of them (model soups,
+    arXiv 2203.05482). Factors cannot be averaged one by one, so the mean of the products is
+    factored again, by its leading singular vectors.
+
+    Args:
+        states: at least one, as :meth:`Adapter.state` gives them.
+        rank: of the result.
+
+    Returns:
+        float32 weights of one adapter, under the same names.
+    """
+    merged: dict[str, Tensor] = {}
+    for name in states[0]:
+        if ".lora_A." not in name:
+            continue
+        other = name.replace(".lora_A.", ".lora_B.")
+        down = torch.cat([state[name].float() for state in states])
+        up = torch.cat([state[other].float() for state in states], dim=1) / len(states)
+        # The singular vectors of up @ down, without forming that large product.
+        left, inner_left = torch.linalg.qr(up)
+        right, inner_right = torch.linalg.qr(down.T)
+        u, values, v = torch.linalg.svd(inner_left @ inner_right.T)
+        root = values[:rank].sqrt()
+        merged[other] = (left @ u[:, :rank] * root).contiguous()
+        merged[name] = (root[:, None] * (v[:rank] @ right.T)).contiguous()
+    return merged
+
+
 def upper_targets(names: Sequence[str], lower_layers: int) -> tuple[str, ...]:
     """Keep the linear layers above the gate.
 

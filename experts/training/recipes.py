@@ -45,6 +45,7 @@ class Recipe:
         tolerated: how far the guards' mean nDCG@10 may lie below its best.
         sentences: sets whose passages are also trained on with a sentence of theirs as the query.
             The base finds those already: they keep the expert from unlearning it.
+        seeds: one run each; the expert is the average of the runs.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Recipe:
     guard: tuple[str, ...] = ()
     tolerated: float = 0.004
     sentences: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0,)
 
 
 def _equal(*names: str) -> dict[str, float]:
@@ -95,6 +97,7 @@ RECIPES = {
             start="general",
             config=replace(_FAMILY, steps=600),
             guard=CODE_GUARD,
+            seeds=(0, 1, 2),
         ),
         Recipe(
             "tool",

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from torch import Tensor
+
 from ...errors import SourceNotFoundError
+from ...models.arrays import Floats
 from .base import Base
 from .cards import shipped_card, training_set
 from .data import GATE_SHARE
 from .evaluate import Metrics, as_record
-from .loop import Progress, fit
-from .lora import Adapter, LoraSettings
+from .loop import fit
+from .lora import Adapter, LoraSettings, average
 from .measure import measure
 from .recipes import FOREIGN, UNSEEN_SHARE, Recipe
 from .sources import Sources
@@ -55,14 +58,11 @@ def train_recipe(recipe: Recipe, base: Base, sources: Sources, out: Path) -> Cho
     run.mkdir(parents=True, exist_ok=True)
     _write(run / "config.json", {**asdict(recipe), "base": base.fingerprint, "gate": GATE_SHARE})
     tasks, own = _prepare(recipe, base, sources, run)
-    settings = LoraSettings(base.targets, recipe.config.rank, recipe.config.alpha)
-    adapter = Adapter(base.tower, settings, seed=recipe.config.seed, start=start)
-    foreign = sources.mixed_pool(base, FOREIGN)
-    progress = fit(base.tower, adapter, tasks, recipe.config, run, foreign=foreign)
+    adapter, steps = _fit_seeds(recipe, base, tasks, run, start, sources.mixed_pool(base, FOREIGN))
     guard = {name: sources.probe(base, name, _PROBE_QUERIES) for name in recipe.guard}
     choice = choose_scale(base.tower, adapter, own, guard, recipe.scales, recipe.tolerated)
     adapter.save(pack)
-    _write(run / "metrics.json", _summary(recipe, base, progress, choice))
+    _write(run / "metrics.json", _summary(recipe, base, steps, choice))
     training = tuple(
         training_set(sources.folder(task.name), len(task.train.labels))
         for task in tasks
@@ -125,7 +125,32 @@ def _prepare(
     return tasks, own
 
 
-def _summary(recipe: Recipe, base: Base, progress: Progress, choice: Choice) -> dict[str, object]:
+def _fit_seeds(
+    recipe: Recipe,
+    base: Base,
+    tasks: list[Task],
+    run: Path,
+    start: Path | None,
+    foreign: Mapping[str, Floats],
+) -> tuple[Adapter, list[int]]:
+    """Run every seed; return the average on the tower, and the best step of each run."""
+    settings = LoraSettings(base.targets, recipe.config.rank, recipe.config.alpha)
+    states: list[dict[str, Tensor]] = []
+    steps: list[int] = []
+    for seed in recipe.seeds:
+        config = replace(recipe.config, seed=seed)
+        adapter = Adapter(base.tower, settings, seed=seed, start=start)
+        folder = run if len(recipe.seeds) == 1 else run / f"seed-{seed}"
+        progress = fit(base.tower, adapter, tasks, config, folder, foreign=foreign)
+        states.append(adapter.state())
+        steps.append(progress.best_step)
+        adapter.remove(base.tower)
+    adapter = Adapter(base.tower, settings, start=start)
+    adapter.load_state(states[0] if len(states) == 1 else average(states, settings.rank))
+    return adapter, steps
+
+
+def _summary(recipe: Recipe, base: Base, steps: list[int], choice: Choice) -> dict[str, object]:
     return {
         "name": recipe.name,
         "base": base.fingerprint,
@@ -133,7 +158,7 @@ def _summary(recipe: Recipe, base: Base, progress: Progress, choice: Choice) -> 
         "sets": list(recipe.sets),
         "guard": list(recipe.guard),
         "scale": choice.scale,
-        "steps": progress.best_step,
+        "steps": steps,
         "dev": {
             "base": as_record(choice.measured[0.0]),
             "expert": as_record(choice.measured[choice.scale]),
