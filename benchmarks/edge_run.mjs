@@ -3,13 +3,14 @@
 /**
  * Embeds everything in a task and times single queries.
  *
- * @param load - loads the bundle
+ * @param module - address of the bundle's module
  * @param task - queries, documents, pictures, pairs, repeats
  * @param picture - reads a picture by its name
  */
-export async function run(load, task, picture) {
+export async function run(module, task, picture) {
   const start = performance.now();
-  const edge = await load();
+  const { OmniEmbedEdge } = await import(module);
+  const edge = await OmniEmbedEdge.load();
   await edge.embedQueries([task.queries[0]]);
   const cold = performance.now() - start;
 
@@ -65,10 +66,10 @@ if (globalThis.process?.argv?.[2]) {
   const { pathToFileURL } = await import("node:url");
   const [bundle, taskFile, out] = process.argv.slice(2);
   const task = JSON.parse(readFileSync(taskFile, "utf8"));
-  const { OmniEmbedEdge } = await import(pathToFileURL(`${bundle}/omniembed-edge.mjs`).href);
+  const module = pathToFileURL(`${bundle}/omniembed-edge.mjs`).href;
   const picture = async (name) => {
     const [width, height] = task.sizes[name];
     return { data: new Uint8Array(readFileSync(`${task.pixels}/${name}.rgb`)), width, height };
   };
-  writeFileSync(out, JSON.stringify(await run(() => OmniEmbedEdge.load(), task, picture)));
+  writeFileSync(out, JSON.stringify(await run(module, task, picture)));
 }
