@@ -60,16 +60,26 @@ class Index:
             The index.
 
         Raises:
-            EdgeError: when a file is missing.
+            EdgeError: when a file is missing or broken.
         """
         try:
             lines = (folder / "documents.jsonl").read_text(encoding="utf-8").split("\n")
             vectors = np.load(folder / "vectors.npy", allow_pickle=False)
+            documents = [json.loads(line) for line in lines if line]
         except OSError as error:
             raise EdgeError(
                 f"cannot read the index: {error}; export the bundle with --store"
             ) from error
-        return cls([json.loads(line) for line in lines if line], vectors)
+        except (ValueError, RecursionError) as error:
+            raise EdgeError(f"the index in {folder} is broken: {error}") from error
+        if vectors.dtype != np.float32 or vectors.ndim != 2:
+            raise EdgeError(
+                f"the vectors in {folder} are {vectors.dtype} of shape {vectors.shape}, "
+                "not a float32 matrix"
+            )
+        if not all(isinstance(one, dict) and "kind" in one for one in documents):
+            raise EdgeError(f"a line of documents.jsonl in {folder} is no document with a kind")
+        return cls(documents, vectors)
 
     def write(self, folder: Path) -> None:
         """Write the index.
@@ -94,7 +104,14 @@ class Index:
 
         Returns:
             (cosine, document), best first; ties are ordered by id.
+
+        Raises:
+            EdgeError: when the vector has another length than those of the documents.
         """
+        if self.vectors.shape[1:] != vector.shape:
+            raise EdgeError(
+                f"a query of {vector.shape} does not go with vectors of {self.vectors.shape}"
+            )
         scores = (self.vectors @ vector).tolist()
         rows = [
             row

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .files import Floats, open_session
+from .routes import EdgeError
 
 GATE = -1
 """Bank row that lets the gate choose."""
@@ -66,7 +67,10 @@ class TextTower:
 
         self._dim = int(content["dim"])
         self._limit = int(content["max_tokens"])
-        self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        try:
+            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # tokenizers raises no narrower class
+            raise EdgeError(f"cannot read tokenizer.json in {folder}: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(self._limit)
         self._session = open_session(folder / "text.onnx", threads)
@@ -76,6 +80,13 @@ class TextTower:
         for layer in content["lora"]:
             self._base[f"lora_a.{layer['name']}"] = np.zeros((1, 0, layer["d_in"]), np.float32)
             self._base[f"lora_b.{layer['name']}"] = np.zeros((1, 0, layer["d_out"]), np.float32)
+        lacking = set(self._base) - set(self._bank)
+        lacking |= set(_GATE_INPUTS) - set(steering) if content["gate"] else set()
+        if lacking:
+            raise EdgeError(
+                f"steering.safetensors in {folder} lacks {', '.join(sorted(lacking))}; "
+                "copy the bundle again, whole"
+            )
         self._gate = {name: steering[name] for name in _GATE_INPUTS if name in steering}
         self._width = int(content["gate_dim"])
 

@@ -1,4 +1,4 @@
-import { Files, parseTensors } from "./files.ts";
+import { Files, orError, parseTensors } from "./files.ts";
 import { type Decode, isPicture } from "./pictures.ts";
 import { QueryEncoder } from "./queries.ts";
 import { bundledRuntime, openSession, type Runtime, type RuntimeSession } from "./runtime.ts";
@@ -54,8 +54,7 @@ export class OmniEmbedEdge {
       options.onProgress?.(arrived);
     });
     const description = await files.description();
-    const read = (name: string) =>
-      files.bytes(description.compressed.includes(name) ? `${name}.gz` : name);
+    const read = (name: string) => files.listed(name, description);
     const opener = (runtime: Runtime) => (name: string) => {
       const weights = Object.keys(description.files).filter((file) => file.startsWith(`${name}.`));
       return openSession(runtime, name, read, weights);
@@ -64,14 +63,14 @@ export class OmniEmbedEdge {
     const [runtime, session, steering, tokenizer, index] = await Promise.all([
       ready,
       ready.then((own) => opener(own)("text.onnx")),
-      read("steering.safetensors").then(parseTensors),
+      read("steering.safetensors").then((bytes) => orError("steering", () => parseTensors(bytes))),
       read("tokenizer.json").then((bytes) => new TextDecoder().decode(bytes)),
       description.documents ? VectorIndex.read(files) : new VectorIndex(),
     ]);
     const encoder = new QueryEncoder(
       description,
-      new Tokenizer(tokenizer, description),
-      new TextTower(runtime, session, description, steering),
+      orError("tokenizer.json", () => new Tokenizer(tokenizer, description)),
+      orError("steering", () => new TextTower(runtime, session, description, steering)),
       () => openVision(runtime, opener(runtime), description),
       steering,
       options.decode,

@@ -16,11 +16,25 @@ export class Files {
 
   /** Reads `bundle.json`. */
   async description(): Promise<Description> {
-    const content = JSON.parse(await this.text("bundle.json")) as Description;
-    if (content.format !== 1) {
-      throw new EdgeError(`${this.base} has bundle format ${content.format}; this module reads 1`);
+    const text = await this.text("bundle.json");
+    const content = orError("bundle.json", () => JSON.parse(text) as Description | null);
+    if (content?.format !== 1) {
+      throw new EdgeError(`${this.base} has bundle format ${content?.format}; this module reads 1`);
+    }
+    if (!content.files || !content.experts || !content.lora || !content.special) {
+      throw new EdgeError(`bundle.json in ${this.base} is incomplete; export the bundle again`);
     }
     return content;
+  }
+
+  /** Reads a file that `bundle.json` lists, and checks that it is whole. */
+  async listed(name: string, { files, compressed }: Description): Promise<Uint8Array<ArrayBuffer>> {
+    const data = await this.bytes(compressed.includes(name) ? `${name}.gz` : name);
+    if (data.length !== files[name]) {
+      const found = `${name} has ${data.length} bytes, not ${files[name]}`;
+      throw new EdgeError(`${found}; copy the bundle again, whole`);
+    }
+    return data;
   }
 
   /** Reads a text file. */
@@ -33,7 +47,7 @@ export class Files {
     const url = new URL(name, this.base);
     const data = url.protocol === "file:" ? await fromDisk(url) : await this.fromServer(url);
     // A server may have unpacked a .gz file on its way, so that the content decides.
-    return data[0] === 0x1f && data[1] === 0x8b ? gunzip(data) : data;
+    return data[0] === 0x1f && data[1] === 0x8b ? gunzip(name, data) : data;
   }
 
   private async fromServer(url: URL): Promise<Uint8Array<ArrayBuffer>> {
@@ -65,9 +79,29 @@ async function fromDisk(url: URL): Promise<Uint8Array<ArrayBuffer>> {
   }
 }
 
-async function gunzip(data: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
-  const unpacked = new Blob([data]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Uint8Array(await new Response(unpacked).arrayBuffer());
+async function gunzip(
+  name: string,
+  data: Uint8Array<ArrayBuffer>,
+): Promise<Uint8Array<ArrayBuffer>> {
+  try {
+    const unpacked = new Blob([data]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Uint8Array(await new Response(unpacked).arrayBuffer());
+  } catch (error) {
+    throw broken(name, error);
+  }
+}
+
+function broken(name: string, error: unknown): EdgeError {
+  return new EdgeError(`${name} is broken: ${(error as Error).message}; copy the bundle again`);
+}
+
+/** Reads something of a file; whatever is thrown names the file. */
+export function orError<T>(name: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw error instanceof EdgeError ? error : broken(name, error);
+  }
 }
 
 interface Entry {

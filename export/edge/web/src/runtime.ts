@@ -1,5 +1,6 @@
 import * as bundled from "onnxruntime-web/wasm";
 import type { Files } from "./files.ts";
+import { EdgeError } from "./types.ts";
 
 /** An array that goes into or comes out of a graph. */
 export interface RuntimeTensor {
@@ -40,5 +41,9 @@ export async function openSession(
 ): Promise<RuntimeSession> {
   const [model, ...data] = await Promise.all([name, ...weights].map(read));
   const externalData = weights.map((path, at) => ({ path, data: data[at] }));
-  return runtime.InferenceSession.create(model!, { externalData, logSeverityLevel: 3 });
+  try {
+    return await runtime.InferenceSession.create(model!, { externalData, logSeverityLevel: 3 });
+  } catch (error) {
+    throw new EdgeError(`cannot read ${name}: ${(error as Error).message}`);
+  }
 }

@@ -1,5 +1,5 @@
 import { dot } from "./composed.ts";
-import { type Files, parseNpy } from "./files.ts";
+import { type Files, orError, parseNpy } from "./files.ts";
 import { EdgeError, type Document } from "./types.ts";
 
 /** Documents and their vectors in memory, searched exactly. */
@@ -13,11 +13,13 @@ export class VectorIndex {
       files.text("index/documents.jsonl"),
       files.bytes("index/vectors.npy"),
     ]);
-    const { data, shape } = parseNpy(stored);
+    const { data, shape } = orError("index/vectors.npy", () => parseNpy(stored));
     const width = shape[1]!;
     const index = new VectorIndex();
     index.add(
-      lines.split("\n").filter(Boolean).map((line) => JSON.parse(line) as Document),
+      orError("index/documents.jsonl", () =>
+        lines.split("\n").filter(Boolean).map((line) => JSON.parse(line) as Document),
+      ),
       Array.from({ length: shape[0]! }, (_, row) => data.subarray(row * width, (row + 1) * width)),
     );
     return index;
