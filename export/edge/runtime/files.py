@@ -14,7 +14,7 @@ from .routes import EdgeError
 Floats = NDArray[np.float32]
 
 _FORMAT = 1
-_FIELDS = {
+_FIELDS: dict[str, type | tuple[type, ...]] = {
     **{"files": dict, "special": dict, "experts": list, "lora": list},
     **{"dim": int, "gate_dim": int, "max_tokens": int},
     **{"image": (dict, type(None)), "gate": (dict, type(None))},

@@ -21,7 +21,7 @@ export class Files {
     if (content?.format !== 1) {
       throw new EdgeError(`${this.base} has bundle format ${content?.format}; this module reads 1`);
     }
-    if (!content.files || !content.experts || !content.lora || !content.special) {
+    if (!content.files || !content.experts || !content.lora || !content.special || !content.compressed) {
       throw new EdgeError(`bundle.json in ${this.base} is incomplete; export the bundle again`);
     }
     return content;
@@ -118,6 +118,9 @@ export function parseTensors(bytes: Uint8Array<ArrayBuffer>): Map<string, AnyTen
   for (const [name, entry] of Object.entries(header as Record<string, Entry>)) {
     if (name === "__metadata__") continue;
     const [start, end] = entry.data_offsets;
+    if (!(0 <= start && start <= end && end <= bytes.length - 8 - length)) {
+      throw new EdgeError(`tensor ${name} lies outside the file; copy the bundle again`);
+    }
     const data = bytes.slice(8 + length + start, 8 + length + end).buffer; // aligned
     const shape = entry.shape;
     if (entry.dtype === "F32") tensors.set(name, { data: new Float32Array(data), shape });
