@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +53,8 @@ def bundle(sdk: OmniEmbed, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def said(bundle: Path) -> Iterator[dict[str, Any]]:
-    import json
-
-    yield run_isolated(bundle, RUN, json.dumps(TEXTS), CAT, HOUSE)
+def said(bundle: Path) -> dict[str, Any]:
+    return run_isolated(bundle, RUN, json.dumps(TEXTS), CAT, HOUSE)
 
 
 @pytest.mark.filterwarnings("ignore::omniembed.errors.TruncationWarning")
@@ -169,9 +167,9 @@ def test_a_portable_graph_is_near_the_model_and_as_small(sdk: OmniEmbed, tmp_pat
     edge = runtime.load(tmp_path / "portable")
     few = TEXTS[:12]
     for expert in ("base", "code", "text"):
-        cosines = (edge.embed_queries(few, expert=expert) * sdk.embed_queries(few, expert=expert)).sum(
-            axis=1
-        )
+        cosines = (
+            edge.embed_queries(few, expert=expert) * sdk.embed_queries(few, expert=expert)
+        ).sum(axis=1)
         assert cosines.min() >= 0.998
         assert cosines.max() < 1 - 1e-6, "the graph should have been rewritten"
     alone = np.concatenate([edge.embed_queries([text]) for text in few])

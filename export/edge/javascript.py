@@ -17,7 +17,7 @@ from ...experts.installed import home
 
 MODULE = "omniembed-edge.mjs"
 
-_SOURCE = Path(__file__).resolve().parent / "web"
+SOURCE = Path(__file__).resolve().parent / "web"
 _PACKAGE = {
     "name": "omniembed-edge-bundle",
     "version": "0.1.0",
@@ -73,11 +73,11 @@ def build() -> Path:
         )
     shutil.rmtree(folder, ignore_errors=True)
     for file in sources:
-        place = folder / file.relative_to(_SOURCE)
+        place = folder / file.relative_to(SOURCE)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(file, place)
-    if (_SOURCE / "node_modules").is_dir():  # a checkout in which somebody ran npm ci
-        (folder / "node_modules").symlink_to(_SOURCE / "node_modules")
+    if (SOURCE / "node_modules").is_dir():  # a checkout in which somebody ran npm ci
+        (folder / "node_modules").symlink_to(SOURCE / "node_modules")
     else:
         _run([npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], folder)
     _run([npm, "run", "build"], folder)
@@ -90,15 +90,15 @@ def build() -> Path:
 
 
 def _sources() -> list[Path]:
-    files = [*_SOURCE.glob("*.json"), *_SOURCE.glob("*.mjs")]
-    files += [*(_SOURCE / "src").glob("*.ts"), *(_SOURCE / "page").iterdir()]
+    files = [*SOURCE.glob("*.json"), *SOURCE.glob("*.mjs")]
+    files += [*(SOURCE / "src").glob("*.ts"), *(SOURCE / "page").iterdir()]
     return sorted(files)
 
 
 def _digest(files: list[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
-        name = file.relative_to(_SOURCE).as_posix().encode()
+        name = file.relative_to(SOURCE).as_posix().encode()
         digest.update(len(name).to_bytes(4, "big") + name + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
