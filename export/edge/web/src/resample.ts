@@ -1,7 +1,9 @@
 import { EdgeError, type Pixels, type Preprocessing } from "./types.ts";
 
 /*
- * Pillow's resize, to the bit: two passes of fixed-point convolution (libImaging/Resample.c).
+ * Pillow's resize: two passes of fixed-point convolution (libImaging/Resample.c), the same to the
+ * bit for pictures at most twice as tall as wide. Of taller ones a part is cut out, and Pillow 13
+ * then filters columns first, other versions rows, which rounds some samples otherwise.
  * A canvas resizes otherwise in every browser, and Node has none.
  */
 
@@ -70,10 +72,11 @@ export function toSquare(picture: Pixels, how: Preprocessing): Uint8Array {
   if (!filter) throw new EdgeError(`this module cannot resize with the filter ${how.resample}`);
   const { width, height } = picture;
   const channels = picture.channels ?? picture.data.length / (width * height);
-  if (!(width > 0 && height > 0) || picture.data.length !== width * height * channels) {
-    throw new EdgeError(`${picture.data.length} samples do not make ${width} x ${height} pixels`);
+  const count = picture.data.length;
+  if (!(width > 0 && height > 0) || ![3, 4].includes(channels) || count !== width * height * channels) {
+    throw new EdgeError(`${count} samples do not make ${width} x ${height} pixels of 3 or 4 channels`);
   }
-  const rgb = channels === 3 ? picture.data : onWhite(picture.data, channels);
+  const rgb = channels === 3 ? picture.data : onWhite(picture.data);
   const side = how.size;
   const short = Math.min(width, height);
   const scale = Math.floor(side / how.crop) / short;
@@ -127,8 +130,7 @@ function convolve(
   }
 }
 
-function onWhite(data: ArrayLike<number>, channels: number): Uint8ClampedArray {
-  if (channels !== 4) throw new EdgeError(`pixels have 3 or 4 channels, not ${channels}`);
+function onWhite(data: ArrayLike<number>): Uint8ClampedArray {
   const rgb = new Uint8ClampedArray((data.length / 4) * 3);
   for (let at = 0, to = 0; at < data.length; at += 4) {
     const alpha = data[at + 3]!;
