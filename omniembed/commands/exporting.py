@@ -73,6 +73,10 @@ def edge(
 ) -> None:
     """Write a bundle of model, experts and gate that runs without omniembed.
 
+    python: numpy, onnxruntime, tokenizers and pillow are all it needs. node: a module with types.
+    web: the same module and a page, for any static server. Node and web bundles are built with
+    npm, once for each version. docs/EDGE.md tells how to use them.
+
     A web bundle without --store takes the documents of the bundled sample along, so that its page
     has something to find.
     """

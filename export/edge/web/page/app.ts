@@ -104,7 +104,7 @@ function showRoute(route: Route): void {
       ? `Served by ${route.expert}; the gate was not asked.`
       : route.abstained
         ? "No expert is likely enough to beat the base, so the base serves."
-        : `Served by ${route.expert}: it beats the base with a probability of ${percent(route.confidence)}.`;
+        : `Served by ${route.expert}, with a confidence of ${percent(route.confidence)}.`;
   find("scores").replaceChildren(
     ...scores
       .sort(([, a], [, b]) => b - a)
