@@ -1,7 +1,7 @@
 import { Files, orError, parseTensors } from "./files.ts";
 import { type Decode, isPicture } from "./pictures.ts";
 import { QueryEncoder } from "./queries.ts";
-import { bundledRuntime, openSession, type Runtime, type RuntimeSession } from "./runtime.ts";
+import { bundledRuntime, type ModelFiles, openSession, readModel, type Runtime } from "./runtime.ts";
 import { TextTower } from "./text.ts";
 import { Tokenizer } from "./tokens.ts";
 import {
@@ -55,23 +55,23 @@ export class OmniEmbedEdge {
     });
     const description = await files.description();
     const read = (name: string) => files.listed(name, description);
-    const opener = (runtime: Runtime) => (name: string) => {
-      const weights = Object.keys(description.files).filter((file) => file.startsWith(`${name}.`));
-      return openSession(runtime, name, read, weights);
-    };
-    const ready = options.runtime ? Promise.resolve(options.runtime) : bundledRuntime(files);
-    const [runtime, session, steering, tokenizer, index] = await Promise.all([
-      ready,
-      ready.then((own) => opener(own)("text.onnx")),
+    const model = (name: string) => readModel(name, read, Object.keys(description.files));
+    // Sessions take longest, so they are made when all else is known to be whole.
+    const [runtime, text, steering, tokenizer, index] = await Promise.all([
+      options.runtime ?? bundledRuntime(files),
+      model("text.onnx"),
       read("steering.safetensors").then((bytes) => orError("steering", () => parseTensors(bytes))),
-      read("tokenizer.json").then((bytes) => new TextDecoder().decode(bytes)),
+      read("tokenizer.json").then((bytes) =>
+        orError("tokenizer.json", () => new Tokenizer(new TextDecoder().decode(bytes), description)),
+      ),
       description.documents ? VectorIndex.read(files) : new VectorIndex(),
     ]);
+    const session = await openSession(runtime, text);
     const encoder = new QueryEncoder(
       description,
-      orError("tokenizer.json", () => new Tokenizer(tokenizer, description)),
+      tokenizer,
       orError("steering", () => new TextTower(runtime, session, description, steering)),
-      () => openVision(runtime, opener(runtime), description),
+      () => openVision(runtime, model, description),
       steering,
       options.decode,
     );
@@ -132,11 +132,13 @@ export class OmniEmbedEdge {
 
 async function openVision(
   runtime: Runtime,
-  open: (name: string) => Promise<RuntimeSession>,
+  model: (name: string) => Promise<ModelFiles>,
   { image }: Description,
 ): Promise<VisionTower> {
   if (!image) throw new EdgeError("this bundle reads text only; export it with pictures");
-  const [trunk, head] = await Promise.all(["image.onnx", "image_head.onnx"].map(open));
+  const [trunk, head] = await Promise.all(
+    ["image.onnx", "image_head.onnx"].map(async (name) => openSession(runtime, await model(name))),
+  );
   return new VisionTower(runtime, trunk!, head!, image);
 }
 

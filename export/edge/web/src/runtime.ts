@@ -32,17 +32,31 @@ export async function bundledRuntime(files: Files): Promise<Runtime> {
   return bundled as unknown as Runtime;
 }
 
-/** Opens an ONNX file, with the files that hold its weights if it has any. */
-export async function openSession(
-  runtime: Runtime,
+/** An ONNX file, and the files that hold its weights if it has any. */
+export interface ModelFiles {
+  name: string;
+  model: Uint8Array;
+  externalData: { path: string; data: Uint8Array }[];
+}
+
+/** Reads an ONNX file with its weights. */
+export async function readModel(
   name: string,
   read: (name: string) => Promise<Uint8Array>,
-  weights: string[],
-): Promise<RuntimeSession> {
+  listed: Iterable<string>,
+): Promise<ModelFiles> {
+  const weights = [...listed].filter((file) => file.startsWith(`${name}.`));
   const [model, ...data] = await Promise.all([name, ...weights].map(read));
-  const externalData = weights.map((path, at) => ({ path, data: data[at] }));
+  return { name, model: model!, externalData: weights.map((path, at) => ({ path, data: data[at]! })) };
+}
+
+/** Makes a session of what was read. */
+export async function openSession(
+  runtime: Runtime,
+  { name, model, externalData }: ModelFiles,
+): Promise<RuntimeSession> {
   try {
-    return await runtime.InferenceSession.create(model!, { externalData, logSeverityLevel: 3 });
+    return await runtime.InferenceSession.create(model, { externalData, logSeverityLevel: 3 });
   } catch (error) {
     throw new EdgeError(`cannot read ${name}: ${(error as Error).message}`);
   }
