@@ -30,6 +30,7 @@ def main() -> None:
     options.add_argument("--model", default="mini", help="bundled model or model directory")
     options.add_argument("--queries", type=int, default=200)
     options.add_argument("--documents", type=int, default=500)
+    options.add_argument("--precision", choices=["portable", "int8"], help="only this one")
     arguments = options.parse_args()
     embedder = Embedder(Model.load(arguments.model))
     with tempfile.TemporaryDirectory() as scratch:
@@ -39,7 +40,8 @@ def main() -> None:
             arguments.data, folder, queries=arguments.queries, documents=arguments.documents
         )
         sdk = run_sdk(embedder, task)
-        for precision in (Precision.PORTABLE, Precision.INT8):
+        one = arguments.precision
+        for precision in [Precision(one)] if one else [Precision.PORTABLE, Precision.INT8]:
             python, web = folder / f"python-{precision.value}", folder / f"web-{precision.value}"
             export_edge(embedder, python, precision=precision)
             export_edge(embedder, web, target=Target.WEB, precision=precision)
@@ -157,6 +159,7 @@ def compare_with(reference: Result) -> Callable[[Result], list[tuple[str, str]]]
             ("images, cosine", figures(cosines(run["pictures"], reference["pictures"]))),
             ("composed, cosine", figures(cosines(run["composed"], reference["composed"]))),
             ("cold start to first vector, ms, median", milliseconds(run.get("cold"))),
+            ("the same, processor time, ms", milliseconds(run.get("busy"))),
             ("single query, ms, median", milliseconds(run.get("times"))),
             ("single image, ms, median", milliseconds(run.get("seen"))),
         ]

@@ -9,10 +9,13 @@
  */
 export async function run(module, task, picture) {
   const start = performance.now();
+  const used = globalThis.process?.cpuUsage();
   const { OmniEmbedEdge } = await import(module);
   const edge = await OmniEmbedEdge.load();
   await edge.embedQueries([task.queries[0]]);
   const cold = performance.now() - start;
+  const more = globalThis.process?.cpuUsage(used);
+  const coldCpu = more && (more.user + more.system) / 1000;
 
   const times = [];
   for (const query of task.queries.slice(0, task.repeats)) {
@@ -45,6 +48,7 @@ export async function run(module, task, picture) {
   }
   return {
     cold,
+    coldCpu,
     times,
     seen,
     vectors: rows(vectors),

@@ -28,7 +28,7 @@ FLAGS = (
 
 Result = dict[str, Any]
 """vectors, experts, forced, documents, top, scores, pictures, composed; where they were measured
-also cold, times and seen in milliseconds."""
+also cold, busy (processor time of a cold start), times and seen, in milliseconds."""
 
 
 def run_sdk(embedder: Embedder, task: Task) -> Result:
@@ -66,12 +66,13 @@ def run_python(bundle: Path, task: Task) -> Result:
     Returns:
         The result.
     """
-    cold = []
+    cold, busy = [], []
     for _ in range(COLD_STARTS):
-        start = time.perf_counter()
+        start, used = time.perf_counter(), time.process_time()
         edge = runtime.load(bundle)
         edge.embed_queries(task.queries[:1])
         cold.append(1000 * (time.perf_counter() - start))
+        busy.append(1000 * (time.process_time() - used))
     vectors, routes = edge.encode_queries(task.queries)
     few = task.queries[: task.record()["forced"]]
     pairs = [(task.pictures[name], text) for name, text in task.pairs]
@@ -81,6 +82,7 @@ def run_python(bundle: Path, task: Task) -> Result:
         "pictures": edge.embed_documents(list(task.pictures.values())),
         "composed": edge.embed_queries(pairs),
         "cold": cold,
+        "busy": busy,
         "times": [_timed(edge.embed_queries, one) for one in task.queries[:50]],
         "seen": [_timed(edge.embed_documents, one) for one in task.pictures.values()],
     }
@@ -97,13 +99,14 @@ def run_node(bundle: Path, task: Task) -> Result:
         The result, with several cold starts.
     """
     given, out = task.folder / "task.json", task.folder / "node.json"
-    colds = []
+    colds, busy = [], []
     for work in _works(task):
         given.write_text(json.dumps(work), encoding="utf-8")
         subprocess.run(["node", str(RUNNER), str(bundle), str(given), str(out)], check=True)
         result: Result = json.loads(out.read_text(encoding="utf-8"))
         colds.append(result["cold"])
-    return {**result, "cold": colds}
+        busy.append(result["coldCpu"])
+    return {**result, "cold": colds, "busy": busy}
 
 
 def run_chromium(executable: str, bundle: Path, task: Task) -> Result:
@@ -129,16 +132,27 @@ def run_chromium(executable: str, bundle: Path, task: Task) -> Result:
         const picture = async (name) => (await fetch(`/${name}`)).blob();
         return run(`/${bundle}/omniembed-edge.mjs`, task, picture);
     }"""
-    colds = []
+    colds, busy = [], []
     with serve(folder) as address, sync_playwright() as playwright:
         for work in _works(task):
             browser = playwright.chromium.launch(executable_path=executable, args=[*FLAGS])
             page = browser.new_page()
             page.goto(f"{address}/blank.html")
+            probe = page.context.new_cdp_session(page)
+            probe.send("Performance.enable")
+            before = _process_time(probe)
             result: Result = page.evaluate(code, [bundle.name, work])
             colds.append(result["cold"])
+            if not work["documents"]:  # nothing but the start
+                busy.append(1000 * (_process_time(probe) - before))
             browser.close()
-    return {**result, "cold": colds}
+    return {**result, "cold": colds, "busy": busy}
+
+
+def _process_time(probe: Any) -> float:
+    """Ask the page's process how long it has computed, in seconds."""
+    metrics = probe.send("Performance.getMetrics")["metrics"]
+    return float(next(one["value"] for one in metrics if one["name"] == "ProcessTime"))
 
 
 @contextmanager
