@@ -95,7 +95,7 @@ def export_edge(
         target: where the bundle runs.
         experts: names, ``("all",)`` or ``("none",)``.
         precision: of the text graph. When omitted, as the model is for Python, so that vectors
-            are those of the SDK to the bit; and of an int8 model the portable one for Node and
+            are those of the SDK; and of an int8 model the portable one for Node and
             browsers, which would otherwise round to other levels.
         images: take the vision tower along.
         store: whose documents and vectors to take along.
