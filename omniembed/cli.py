@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from .commands import demo, evaluating, experts, indexing, routing, searching
+from .commands import demo, evaluating, experts, exporting, indexing, routing, searching
 
 app = typer.Typer(
     help="Embed and retrieve text, code, images and tool descriptions in one space.",
@@ -26,6 +26,7 @@ app.command()(indexing.info)
 app.command()(indexing.sample)
 app.command()(demo.demo)
 app.add_typer(experts.app, name="experts")
+app.add_typer(exporting.app, name="export")
 
 
 def main() -> None:
