@@ -1,0 +1,61 @@
+"""CLIP's tokenizer in the format of ``tokenizers``."""
+
+from __future__ import annotations
+
+import gzip
+from typing import Any
+
+from tokenizers import (
+    Regex,
+    Tokenizer,
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
+
+_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+_START, _END = "<|startoftext|>", "<|endoftext|>"
+_MERGES = 49152 - 256 - 2 + 1
+
+
+def clip_tokenizer() -> Tokenizer:
+    """Build it from the vocabulary that ships with open_clip.
+
+    It gives the ids of ``open_clip.SimpleTokenizer``, but repairs neither broken Unicode nor
+    HTML entities, for which that one runs ftfy and ``html.unescape``.
+
+    Returns:
+        The tokenizer, with start and end token.
+    """
+    from open_clip.tokenizer import SimpleTokenizer, default_bpe
+
+    known: Any = SimpleTokenizer()
+    with gzip.open(default_bpe(), "rt", encoding="utf-8") as stream:
+        lines = stream.read().split("\n")[1:_MERGES]
+    merges = [(first, second) for first, second in (line.split() for line in lines)]
+    tokenizer = Tokenizer(
+        models.BPE(
+            vocab=known.encoder, merges=merges, end_of_word_suffix="</w>", unk_token=_END
+        )
+    )
+    tokenizer.normalizer = normalizers.Sequence(
+        [
+            normalizers.NFC(),
+            normalizers.Replace(Regex(r"\s+"), " "),
+            normalizers.Lowercase(),
+        ]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_WORDS), behavior="removed", invert=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    start, end = known.encoder[_START], known.encoder[_END]
+    tokenizer.post_processor = processors.RobertaProcessing(
+        sep=(_END, end), cls=(_START, start), trim_offsets=False, add_prefix_space=False
+    )
+    return tokenizer
