@@ -13,6 +13,7 @@ from torch.nn.functional import normalize
 from ..experts.training.backbones.base import TextBackbone, pool
 from .adapters import AdapterChoice, attach_bank
 from .gate import GateInputs, choose, gate_scores
+from .locate import export_onnx
 
 OPSET = 20
 OUTPUTS = ("vector", "chosen", "chosen_weight", "gate_scores", "gate_confidence", "gate_state")
@@ -140,17 +141,15 @@ def export_text(tower: RoutedText, path: Path) -> list[str]:
     }
     bank_names = [f"lora_{side}.{target}" for side in "ab" for target in tower.targets]
     names = [*list(example)[:-2], *bank_names]
-    torch.onnx.export(
+    export_onnx(
         tower,
-        kwargs=example,
-        f=str(path),
-        input_names=names,
-        output_names=list(OUTPUTS),
-        dynamic_shapes=shapes,
-        opset_version=OPSET,
-        dynamo=True,
-        external_data=False,
-        verbose=False,
+        example,
+        path,
+        shapes=shapes,
+        inputs=names,
+        outputs=list(OUTPUTS),
+        opset=OPSET,
+        what="text tower",
     )
     return names
 

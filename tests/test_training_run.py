@@ -135,7 +135,7 @@ def test_saved_adapter_loads_in_peft(base: Base, tmp_path: Path) -> None:
     states = query_states(tiny_tower(), ["w1 w2", "w3"], base.states)
     ours = encode_queries(base.tower, states)
     other = tiny_tower()
-    PeftModel.from_pretrained(other.bert, str(tmp_path / "pack"))
+    PeftModel.from_pretrained(other.model, str(tmp_path / "pack"))
     assert np.allclose(encode_queries(other, states), ours, atol=2e-3)
     assert not np.allclose(ours, states.base, atol=1e-2)
     adapter.scale(0.0)

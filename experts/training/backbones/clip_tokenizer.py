@@ -16,7 +16,7 @@ from tokenizers import (
 )
 
 _WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
-_START, _END = "<|startoftext|>", "<|endoftext|>"
+_START, _END = "<start_of_text>", "<end_of_text>"
 _MERGES = 49152 - 256 - 2 + 1
 
 
