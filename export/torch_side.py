@@ -109,7 +109,7 @@ def _see(
 def _texts(
     source: BackboneSource, texts: Sequence[str], gate_layer: int
 ) -> tuple[Floats, Floats]:
-    """Encode texts one by one, so that no padding takes part."""
+    """Encode texts one by one, by the model's own forward pass."""
     text, vectors, states = source.text, [], []
     source.tokenizer.enable_truncation(source.max_tokens)
     for one in texts:
@@ -117,8 +117,7 @@ def _texts(
         hidden, mask = text.begin(text.words(ids), torch.ones(ids.shape))
         hidden = text.run(hidden, mask, 0, gate_layer)
         states.append(normalize(pool(hidden, mask, "mean")[:, 0], dim=-1)[0].numpy())
-        hidden = text.run(hidden, mask, gate_layer, len(text.layers))
-        vectors.append(text.finish(hidden, mask)[0].numpy())
+        vectors.append(text.whole(ids)[0].numpy())
     return np.stack(vectors), np.stack(states)
 
 

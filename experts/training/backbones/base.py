@@ -198,6 +198,22 @@ class TextBackbone(nn.Module):
             hidden = self.layer(index, hidden, context)
         return hidden
 
+    def whole(self, ids: Tensor) -> Tensor:
+        """Encode one text by the model's own forward pass: the yardstick for all of the above.
+
+        Args:
+            ids: int64 (1, t), without padding.
+
+        Returns:
+            float32 (1, dim), unit norm.
+        """
+        mask = torch.ones_like(ids)
+        states = self.encoder(input_ids=ids, attention_mask=mask).last_hidden_state
+        pooled = pool(states, mask.float(), self.pooling)
+        if self.head is not None:
+            pooled = self.head(pooled)
+        return normalize(pooled[:, 0], dim=-1)
+
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """Encode texts.
 

@@ -111,6 +111,12 @@ class ClipTextBackbone(TextBackbone):
         """See the base class."""
         return cast("Tensor", self.encoder.ln_final(hidden))
 
+    def whole(self, ids: Tensor) -> Tensor:
+        """See the base class."""
+        padded = torch.full((1, self.max_length), self.settings.pad_id, dtype=ids.dtype)
+        padded[:, : ids.shape[1]] = ids
+        return nn.functional.normalize(cast("Any", self.model).encode_text(padded), dim=-1)
+
     def finish(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """See the base class."""
         states = self.last(hidden)

@@ -17,14 +17,23 @@ from tokenizers import (
 
 _WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 _START, _END = "<start_of_text>", "<end_of_text>"
+_FULL_WIDTH = [(chr(code + 0xFEE0), chr(code)) for code in range(0x21, 0x7F)]
+_REPAIRS = [
+    ("[\u02bc\u2018-\u201b]", "'"),
+    ("[\u201c-\u201f]", '"'),
+    *{"\ufb00": "ff", "\ufb01": "fi", "\ufb02": "fl", "\ufb03": "ffi", "\ufb04": "ffl"}.items(),
+    *((found, wanted) for found, wanted in _FULL_WIDTH if wanted.isalnum()),
+    *{"&lt;": "<", "&gt;": ">", "&quot;": '"', "&#39;": "'", "&amp;": "&"}.items(),
+]
 _MERGES = 49152 - 256 - 2 + 1
 
 
 def clip_tokenizer() -> Tokenizer:
     """Build it from the vocabulary that ships with open_clip.
 
-    It gives the ids of ``open_clip.SimpleTokenizer``, but repairs neither broken Unicode nor
-    HTML entities, for which that one runs ftfy and ``html.unescape``.
+    It gives the ids of ``open_clip.SimpleTokenizer`` except on text that is broken: of what that
+    one has ftfy and ``html.unescape`` repair, only curly quotes, ligatures, full-width letters
+    and the five basic entities are.
 
     Returns:
         The tokenizer, with start and end token.
@@ -40,8 +49,10 @@ def clip_tokenizer() -> Tokenizer:
             vocab=known.encoder, merges=merges, end_of_word_suffix="</w>", unk_token=_END
         )
     )
+    repairs = [normalizers.Replace(Regex(found), wanted) for found, wanted in _REPAIRS]
     tokenizer.normalizer = normalizers.Sequence(
         [
+            *repairs,
             normalizers.NFC(),
             normalizers.Replace(Regex(r"\s+"), " "),
             normalizers.Lowercase(),
@@ -55,7 +66,7 @@ def clip_tokenizer() -> Tokenizer:
     )
     tokenizer.decoder = decoders.ByteLevel()
     start, end = known.encoder[_START], known.encoder[_END]
-    tokenizer.post_processor = processors.RobertaProcessing(
-        sep=(_END, end), cls=(_START, start), trim_offsets=False, add_prefix_space=False
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single=f"{_START} $A {_END}", special_tokens=[(_START, start), (_END, end)]
     )
     return tokenizer
