@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from .commands import evaluating, experts, indexing, routing, searching
+from .commands import evaluating, experts, export_model, indexing, routing, searching
 
 app = typer.Typer(
     help="Embed and retrieve text, code, images and tool descriptions in one space.",
@@ -25,6 +25,7 @@ app.command()(evaluating.evaluate)
 app.command()(indexing.info)
 app.command()(indexing.sample)
 app.add_typer(experts.app, name="experts")
+app.add_typer(export_model.app, name="export")
 
 
 def main() -> None:
