@@ -117,6 +117,8 @@ def export_source(
         exporter = _Exporter(source, config, work)
         reference = exporter.reference()
         exporter.trace()
+        if config.compare or config.precision == "int8":
+            exporter.calibrate()
         measured = dict.fromkeys(("fp32", config.precision))
         rows = []
         for precision in PRECISIONS if config.compare else measured:
@@ -208,7 +210,7 @@ class _Exporter:
         return reference
 
     def trace(self) -> None:
-        """Write both fp32 graphs and measure what int8 needs to know."""
+        """Write both fp32 graphs."""
         source, folder = self._source, self._work / "traced"
         folder.mkdir()
         root: Any = source.text.model
@@ -223,16 +225,20 @@ class _Exporter:
                 routed = RoutedVision(self._pictures, inner).eval()
                 side = source.vision.preprocessing.size
                 export_vision(routed, folder / "image.onnx", side=side)
-        for path, feeds in ((folder / "text.onnx", self._texts), (folder / "image.onnx", self._see)):
-            if path.exists():
-                self._peaks[path.name] = norm_peaks(onnx.load(path), _runner(folder, feeds))
+
+    def calibrate(self) -> None:
+        """Measure what int8 needs to know."""
+        folder = self._work / "traced"
+        for name, feeds in (("text.onnx", self._texts), ("image.onnx", self._see)):
+            if (folder / name).exists():
+                self._peaks[name] = norm_peaks(onnx.load(folder / name), _runner(folder, feeds))
 
     def build(self, precision: str) -> Path:
         """Write a whole directory in one precision."""
         source, directory = self._source, self._work / precision
         directory.mkdir()
         for path in sorted((self._work / "traced").glob("*.onnx")):
-            model = apply_precision(onnx.load(path), precision, self._peaks[path.name])
+            model = apply_precision(onnx.load(path), precision, self._peaks.get(path.name, {}))
             strip_debug_info(model)
             save_split(model, directory / path.name)
         source.tokenizer.no_truncation()

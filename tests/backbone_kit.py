@@ -21,7 +21,7 @@ from tokenizers.normalizers import BertNormalizer  # noqa: E402
 
 SIZE = {
     "hidden_size": 48,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "intermediate_size": 96,
 }
@@ -94,7 +94,7 @@ def encoder(kind: str) -> Any:
             vocab_size=vocab,
             max_position_embeddings=256,
             local_attention=16,
-            global_attn_every_n_layers=3,
+            global_attn_every_n_layers=2,
             **SIZE,
             **special,
         )
@@ -142,13 +142,13 @@ def save_encoder(folder: Path, kind: str, *, pooling: str = "mean", dense: int =
 CLIP = {
     "embed_dim": 40,
     "quick_gelu": True,
-    "vision_cfg": {"image_size": 64, "layers": 4, "width": 64, "head_width": 16, "patch_size": 16},
+    "vision_cfg": {"image_size": 64, "layers": 2, "width": 64, "head_width": 16, "patch_size": 16},
     "text_cfg": {
         "context_length": 77,
         "vocab_size": 49408,
         "width": 48,
         "heads": 4,
-        "layers": 4,
+        "layers": 2,
     },
 }
 PREPROCESS = {"size": 64, "interpolation": "bicubic", "resize_mode": "shortest"}
