@@ -13,9 +13,9 @@ from pathlib import Path
 import open_clip
 import torch
 
+from omniembed.experts.training.backbones.open_clip import open_clip_source
 from omniembed.export.model import ExportConfig, export_source
 from omniembed.export.tables import print_report
-from omniembed.experts.training.backbones.open_clip import open_clip_source
 
 
 def main() -> None:

@@ -243,7 +243,9 @@ class _Exporter:
             save_split(model, directory / path.name)
         source.tokenizer.no_truncation()
         source.tokenizer.save(str(directory / "tokenizer.json"))
-        entries = {name: file_entry(directory / name) for name in _SHIPPED if (directory / name).exists()}
+        entries = {
+            name: file_entry(directory / name) for name in _SHIPPED if (directory / name).exists()
+        }
         preprocessing = None if source.vision is None else source.vision.preprocessing
         parts = {name: entries[name].sha256 for name in _DOCUMENT_PARTS if name in entries}
         settings = f"{source.text.pooling}|{source.max_tokens}|{preprocessing}|{precision}"

@@ -42,7 +42,7 @@ THRESHOLDS: Mapping[str, Thresholds] = {
     "fp16": Thresholds(0.9999, 0.999),
     "int8": Thresholds(0.995, 0.99),
     "block8": Thresholds(0.999, 0.995),
-    "block4": Thresholds(0.95, 0.9),
+    "block4": Thresholds(0.93, 0.9),
 }
 
 

@@ -111,7 +111,9 @@ def read_reference(directory: Path) -> Reference:
 
 
 def _numbered(tensors: Mapping[str, Floats], name: str) -> tuple[Floats, ...]:
-    return tuple(tensors[f"{name}.{at}"] for at in range(len(ADAPTERS)) if f"{name}.{at}" in tensors)
+    return tuple(
+        tensors[f"{name}.{at}"] for at in range(len(ADAPTERS)) if f"{name}.{at}" in tensors
+    )
 
 
 def adapter(

@@ -63,4 +63,6 @@ def _operators(counts: dict[str, int] | object) -> str:
     )
     total, rest = sum(count for _, count in pairs), len(pairs) - _SHOWN
     shown = ", ".join(f"{name} {count}" for name, count in pairs[:_SHOWN])
-    return f"{total} nodes of {len(pairs)} operators: {shown}" + (f", … {rest} more" if rest > 0 else "")
+    return f"{total} nodes of {len(pairs)} operators: {shown}" + (
+        f", … {rest} more" if rest > 0 else ""
+    )

@@ -93,7 +93,9 @@ def _see(
     spread: dict[str, float],
 ) -> dict[str, Any]:
     def run() -> Floats:
-        parts = [pictures(torch.from_numpy(pixels[at : at + 4]))[0] for at in range(0, len(pixels), 4)]
+        parts = [
+            pictures(torch.from_numpy(pixels[at : at + 4]))[0] for at in range(0, len(pixels), 4)
+        ]
         return np.asarray(torch.cat(parts).numpy(), np.float32)
 
     adapted = []
@@ -106,9 +108,7 @@ def _see(
     return {"pixels": pixels, "pictures": vectors, "adapted_pictures": tuple(adapted)}
 
 
-def _texts(
-    source: BackboneSource, texts: Sequence[str], gate_layer: int
-) -> tuple[Floats, Floats]:
+def _texts(source: BackboneSource, texts: Sequence[str], gate_layer: int) -> tuple[Floats, Floats]:
     """Encode texts one by one, by the model's own forward pass."""
     text, vectors, states = source.text, [], []
     source.tokenizer.enable_truncation(source.max_tokens)

@@ -27,7 +27,6 @@ SIZE = {
 }
 
 
-
 def tokenizer(kind: str) -> Any:
     """A tokenizer of single characters and short pieces, special tokens as the family has them."""
     pieces = [chr(code) for code in range(33, 127)]
@@ -108,9 +107,9 @@ def encoder(kind: str) -> Any:
 def save_encoder(folder: Path, kind: str, *, pooling: str = "mean", dense: int = 0) -> Path:
     """Write an encoder as sentence-transformers does."""
     encoder(kind).save_pretrained(folder)
-    tokenizer("bert" if kind in ("bert", "nomic_bert", "modernbert") else "roberta").save_pretrained(
-        folder
-    )
+    tokenizer(
+        "bert" if kind in ("bert", "nomic_bert", "modernbert") else "roberta"
+    ).save_pretrained(folder)
     names = {"mean": "mean_tokens", "cls": "cls_token", "lasttoken": "lasttoken"}
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]
     (folder / "1_Pooling").mkdir()
@@ -135,7 +134,9 @@ def save_encoder(folder: Path, kind: str, *, pooling: str = "mean", dense: int =
         for at, (path, kind) in enumerate(modules)
     ]
     write_json(folder / "modules.json", listing)
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": 100, "do_lower_case": False})
+    write_json(
+        folder / "sentence_bert_config.json", {"max_seq_length": 100, "do_lower_case": False}
+    )
     return folder
 
 

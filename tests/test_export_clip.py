@@ -51,7 +51,15 @@ def test_the_tokenizer_gives_the_ids_of_open_clip() -> None:
 
     own, theirs = clip_tokenizer(), open_clip.SimpleTokenizer()
     own.enable_truncation(77)
-    odd = ["“curly” it’s", "ﬁne ＡＢＣ", "a &amp; b", "日本語", "😀 foo_bar!!", "1234 émigré", "\tx\n y"]
+    odd = [
+        "“curly” it’s",
+        "ﬁne ＡＢＣ",
+        "a &amp; b",
+        "日本語",
+        "😀 foo_bar!!",
+        "1234 émigré",
+        "\tx\n y",
+    ]
     for text in [*TEXTS, *odd, "word " * 200]:
         ids = own.encode(text.strip()).ids
         expected = theirs([text])[0].tolist()
@@ -93,7 +101,10 @@ def test_an_adapter_of_peft_on_the_whole_model_serves_both_towers(
                 weight.normal_(0, 0.12)
     adapted.save_pretrained(tmp_path / "pack")
     card = ExpertCard(
-        name="both", purpose="Moves both towers.", base=omni.fingerprint, kinds=(Kind.IMAGE,),
+        name="both",
+        purpose="Moves both towers.",
+        base=omni.fingerprint,
+        kinds=(Kind.IMAGE,),
         strength=1.0,
     )
     card.write(tmp_path / "pack")
@@ -101,7 +112,10 @@ def test_an_adapter_of_peft_on_the_whole_model_serves_both_towers(
     paths = pictures(tmp_path)
     with torch.inference_mode():
         texts = torch.cat(
-            [source.text.whole(torch.tensor([source.tokenizer.encode(one).ids])) for one in TEXTS[:3]]
+            [
+                source.text.whole(torch.tensor([source.tokenizer.encode(one).ids]))
+                for one in TEXTS[:3]
+            ]
         ).numpy()
     base = omni.embed_queries(TEXTS[:3], expert="base")
     moved = omni.embed_queries(TEXTS[:3], expert="both")
@@ -111,7 +125,9 @@ def test_an_adapter_of_peft_on_the_whole_model_serves_both_towers(
 
     assert source.vision is not None
     pixels = [to_pixels(load_rgb(path), source.vision.preprocessing) for path in paths]
-    mean, std = (torch.tensor(one)[:, None, None] for one in (source.vision.mean, source.vision.std))
+    mean, std = (
+        torch.tensor(one)[:, None, None] for one in (source.vision.mean, source.vision.std)
+    )
     batch = torch.stack([torch.tensor(one.copy()).permute(2, 0, 1) for one in pixels]) / 255
     with torch.inference_mode():
         seen = torch.nn.functional.normalize(source.vision.module((batch - mean) / std), dim=-1)
@@ -166,7 +182,9 @@ def test_splitting_attention_changes_nothing() -> None:
         query, key, value = (torch.randn(2, 5, int(one)) for one in width)
         mask = torch.zeros(5, 5).masked_fill(torch.ones(5, 5).triu(1).bool(), float("-inf"))
         expected = fused(query, key, value, need_weights=False, attn_mask=mask)[0]
-        assert torch.allclose(SplitAttention(fused)(query, key, value, attn_mask=mask)[0], expected, atol=1e-6)
+        assert torch.allclose(
+            SplitAttention(fused)(query, key, value, attn_mask=mask)[0], expected, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize(
@@ -197,9 +215,7 @@ def test_custom_text_towers_equal_their_whole(options: dict[str, object], tmp_pa
 
 def test_a_custom_text_tower_that_sees_its_padding_runs(tmp_path: Path) -> None:
     options = {"pool_type": "last", "no_causal_mask": True, "context_length": 20, "pad_id": 1}
-    folder = save_clip(
-        tmp_path / "own", clip_config(**options), custom=True, resize_mode="squash"
-    )
+    folder = save_clip(tmp_path / "own", clip_config(**options), custom=True, resize_mode="squash")
     report = export_model(
         f"open_clip:{folder}", tmp_path / "out", config=ExportConfig(precision="fp16", lora="mlp")
     )
@@ -244,7 +260,7 @@ def test_what_cannot_be_exported_is_named(tmp_path: Path) -> None:
     with pytest.raises(ExportError, match=r"text\.cls_emb"):
         load_source(f"open_clip:{coca}")
     longest = save_clip(tmp_path / "longest", clip_config(), resize_mode="longest")
-    with pytest.raises(ExportError, match="visual: .*'longest'"):
+    with pytest.raises(ExportError, match=r"visual: .*'longest'"):
         load_source(f"open_clip:{longest}")
     (tmp_path / "empty").mkdir()
     with pytest.raises(ExportError, match=r"open_clip_config\.json"):

@@ -23,7 +23,10 @@ TEXTS = ["a red bicycle", "x", "def mean(values): return sum(values) / len(value
 
 def originals(folder: Path, kind: str, pooling: str) -> np.ndarray:
     """What transformers itself gives, in one padded batch."""
-    own, model = tokenizer("bert" if kind in ("bert", "nomic_bert", "modernbert") else "x"), encoder(kind)
+    own, model = (
+        tokenizer("bert" if kind in ("bert", "nomic_bert", "modernbert") else "x"),
+        encoder(kind),
+    )
     batch = own(TEXTS, padding=True, truncation=True, max_length=100, return_tensors="pt")
     with torch.inference_mode():
         states = model(
@@ -76,9 +79,7 @@ def test_a_backbone_taken_apart_equals_the_whole(kind: str, pooling: str, tmp_pa
 )
 def test_every_family_runs_in_the_runtime(kind: str, pooling: str, tmp_path: Path) -> None:
     folder = save_encoder(tmp_path / "own", kind, pooling=pooling)
-    report = export_model(
-        f"hf:{folder}", tmp_path / "out", config=ExportConfig(precision="fp32")
-    )
+    report = export_model(f"hf:{folder}", tmp_path / "out", config=ExportConfig(precision="fp32"))
     assert report.passed
     omni = OmniEmbed(tmp_path / "out")
     vectors = omni.embed_documents(TEXTS)
@@ -169,17 +170,23 @@ def test_modules_that_are_not_supported_are_named(tmp_path: Path) -> None:
     write_json(folder / "1_Pooling" / "config.json", {"pooling_mode": ["mean", "max"]})
     with pytest.raises(ExportError, match=r"'1_Pooling' \(Pooling\) uses mean \+ max"):
         load_source(f"hf:{folder}")
-    listing = [{"idx": 0, "name": "0", "path": "2_LSTM", "type": "sentence_transformers.models.LSTM"}]
+    listing = [
+        {"idx": 0, "name": "0", "path": "2_LSTM", "type": "sentence_transformers.models.LSTM"}
+    ]
     write_json(folder / "modules.json", listing)
     with pytest.raises(ExportError, match=r"'2_LSTM'.*\(LSTM\) is not supported"):
         load_source(f"hf:{folder}")
     import transformers
 
     other = transformers.DebertaV2Config(
-        vocab_size=50, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+        vocab_size=50,
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=8,
     )
     transformers.DebertaV2Model(other).save_pretrained(tmp_path / "deberta")
-    with pytest.raises(ExportError, match="DebertaV2Model .* is not supported"):
+    with pytest.raises(ExportError, match=r"DebertaV2Model .* is not supported"):
         load_source(f"hf:{tmp_path / 'deberta'}")
 
 

@@ -18,8 +18,8 @@ pytest.importorskip("pytrec_eval")
 from tokenizers import Tokenizer, models, pre_tokenizers, processors  # noqa: E402
 from transformers import BertConfig, BertModel  # noqa: E402
 
-from omniembed.experts.training.base import Base  # noqa: E402
 from omniembed.experts.training.backbones.encoders import BertBackbone  # noqa: E402
+from omniembed.experts.training.base import Base  # noqa: E402
 from omniembed.experts.training.lora import upper_targets  # noqa: E402
 from omniembed.experts.training.tower import TorchTower  # noqa: E402
 from omniembed.experts.training.vectors import VectorCache  # noqa: E402

@@ -157,8 +157,9 @@ def clip_text(model: nn.Module) -> TextBackbone:
     if name != "TextTransformer":
         raise ExportError(f"text ({name}) is no text tower that can be exported")
     if text.cls_emb is not None:
-        raise ExportError("text.cls_emb: text towers with an appended class token (CoCa) are not "
-                          "supported")
+        raise ExportError(
+            "text.cls_emb: text towers with an appended class token (CoCa) are not supported"
+        )
     causal = text.attn_mask is not None
     pooling = _pooling(text.pool_type, "text.pool_type")
     settings = ClipTextSettings(pooling, causal, bool(text.use_pad_mask), int(text.pad_id))

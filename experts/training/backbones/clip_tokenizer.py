@@ -45,9 +45,7 @@ def clip_tokenizer() -> Tokenizer:
         lines = stream.read().split("\n")[1:_MERGES]
     merges = [(first, second) for first, second in (line.split() for line in lines)]
     tokenizer = Tokenizer(
-        models.BPE(
-            vocab=known.encoder, merges=merges, end_of_word_suffix="</w>", unk_token=_END
-        )
+        models.BPE(vocab=known.encoder, merges=merges, end_of_word_suffix="</w>", unk_token=_END)
     )
     repairs = [normalizers.Replace(Regex(found), wanted) for found, wanted in _REPAIRS]
     tokenizer.normalizer = normalizers.Sequence(

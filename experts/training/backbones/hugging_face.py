@@ -1,4 +1,4 @@
-"""Text encoders in the format of ``transformers``, with pooling as sentence-transformers keeps it."""
+"""Text encoders of ``transformers``, with pooling as sentence-transformers keeps it."""
 
 from __future__ import annotations
 
@@ -89,9 +89,7 @@ def load_hugging_face(name: str) -> BackboneSource:
         text=text,
         tokenizer=tokenizer,
         max_tokens=min(asked, text.max_length),
-        provenance=(
-            weights_provenance("text tower and tokenizer", f"hf:{shown}", "", weights[0]),
-        ),
+        provenance=(weights_provenance("text tower and tokenizer", f"hf:{shown}", "", weights[0]),),
     )
 
 
@@ -116,7 +114,9 @@ def local_folder(name: str) -> Path:
 
     with hub_errors(f"{name!r} from the Hugging Face hub"):
         try:
-            return Path(snapshot_download(name, allow_patterns=_PATTERNS, ignore_patterns=["*/onnx*"]))
+            return Path(
+                snapshot_download(name, allow_patterns=_PATTERNS, ignore_patterns=["*/onnx*"])
+            )
         except HFValidationError as error:
             raise ExportError(f"{name!r} is no folder and no name on the hub: {error}") from error
 

@@ -103,9 +103,8 @@ def _hugging_face_vision(name: str) -> tuple[VisionSource, tuple[Provenance, ...
         processor: Any = AutoImageProcessor.from_pretrained(folder)
     except (OSError, ValueError, KeyError, RuntimeError) as error:
         raise ExportError(f"cannot load the vision tower in {folder}: {error}") from error
-    side, preprocessing = _processor_size(processor, Resampling(int(processor.resample)).name)
+    preprocessing = _processor_size(processor, Resampling(int(processor.resample)).name)
     weights = sorted(folder.glob("*.safetensors"))
-    del side
     tower = VisionSource(
         module=ProjectedVision(model.eval().requires_grad_(False).float()).eval(),
         path="visual",
@@ -117,13 +116,13 @@ def _hugging_face_vision(name: str) -> tuple[VisionSource, tuple[Provenance, ...
     return tower, (record,)
 
 
-def _processor_size(processor: Any, resample: str) -> tuple[int, ImagePreprocessing]:
+def _processor_size(processor: Any, resample: str) -> ImagePreprocessing:
     size, crop = dict(processor.size), processor.crop_size
     crops = bool(getattr(processor, "do_center_crop", False)) and crop is not None
     if "shortest_edge" in size:
         side = int(dict(crop)["height"]) if crops else int(size["shortest_edge"])
-        return side, ImagePreprocessing(side, side / size["shortest_edge"], resample.lower())
+        return ImagePreprocessing(side, side / size["shortest_edge"], resample.lower())
     if size.get("height") != size.get("width") or crops:
         raise ExportError(f"visual: image processor sizes {size}, {crop} are not supported")
     side = int(size["height"])
-    return side, ImagePreprocessing(side, 1.0, resample.lower(), "squash")
+    return ImagePreprocessing(side, 1.0, resample.lower(), "squash")

@@ -115,7 +115,7 @@ def _from_folder(folder: Path, spec: str, name: str) -> BackboneSource:
     path = folder / _CONFIG
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
-        config = raw["model_cfg"]
+        raw["model_cfg"]["text_cfg"]
     except (OSError, ValueError, KeyError) as error:
         raise ExportError(f"{folder} is no open_clip folder: {path.name}: {error!r}") from error
     weights = sorted(folder.glob("open_clip_model.safetensors"))
@@ -126,7 +126,6 @@ def _from_folder(folder: Path, spec: str, name: str) -> BackboneSource:
         tokenizer = open_clip.get_tokenizer(f"local-dir:{folder}")
     except (OSError, ValueError, RuntimeError, TypeError, KeyError) as error:
         raise ExportError(f"open_clip cannot load {folder}: {error}") from error
-    del config
     return open_clip_source(
         cast("nn.Module", model),
         name=name,
