@@ -41,9 +41,7 @@ def naming_modules(root: nn.Module, what: str, *, finite: bool = False) -> Itera
 
     for name, module in root.named_modules():
         handles.append(
-            module.register_forward_pre_hook(
-                lambda module, _, name=name: enter(name, module)  # type: ignore[misc]
-            )
+            module.register_forward_pre_hook(lambda module, _, name=name: enter(name, module))
         )
         handles.append(module.register_forward_hook(lambda _m, _i, output: leave(output)))
     try:

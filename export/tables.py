@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -56,13 +56,8 @@ def print_report(report: ParityReport, *, as_json: bool = False) -> None:
         err.print(f"below threshold: {failure}", style="red", markup=False)
 
 
-def _operators(counts: dict[str, int] | object) -> str:
-    pairs: Sequence[tuple[str, int]] = sorted(
-        dict(counts).items(),  # type: ignore[call-overload]
-        key=lambda item: -item[1],
-    )
-    total, rest = sum(count for _, count in pairs), len(pairs) - _SHOWN
+def _operators(counts: Mapping[str, int]) -> str:
+    pairs = sorted(counts.items(), key=lambda item: -item[1])
     shown = ", ".join(f"{name} {count}" for name, count in pairs[:_SHOWN])
-    return f"{total} nodes of {len(pairs)} operators: {shown}" + (
-        f", … {rest} more" if rest > 0 else ""
-    )
+    more = f", … {len(pairs) - _SHOWN} more" if len(pairs) > _SHOWN else ""
+    return f"{sum(counts.values())} nodes of {len(pairs)} operators: {shown}{more}"

@@ -52,8 +52,8 @@ def test_the_tokenizer_gives_the_ids_of_open_clip() -> None:
     own, theirs = clip_tokenizer(), open_clip.SimpleTokenizer()
     own.enable_truncation(77)
     odd = [
-        "“curly” it’s",
-        "ﬁne ＡＢＣ",
+        "\u201ccurly\u201d it\u2019s",
+        "\ufb01ne \uff21\uff22\uff23",
         "a &amp; b",
         "日本語",
         "😀 foo_bar!!",
@@ -62,6 +62,24 @@ def test_the_tokenizer_gives_the_ids_of_open_clip() -> None:
     ]
     for text in [*TEXTS, *odd, "word " * 200]:
         ids = own.encode(text.strip()).ids
+        expected = theirs([text])[0].tolist()
+        assert expected[: len(ids)] == ids
+        assert not any(expected[len(ids) :])
+
+
+@pytest.mark.parametrize("clean", ["canonicalize", "lower", "whitespace"])
+def test_other_tokenizers_clean_texts_as_open_clip_does(clean: str, tmp_path: Path) -> None:
+    from backbone_kit import tokenizer
+    from open_clip.tokenizer import HFTokenizer
+
+    from omniembed.experts.training.backbones.open_clip import _tokenizer
+
+    tokenizer("bert").save_pretrained(tmp_path)
+    theirs = HFTokenizer(str(tmp_path), context_length=40, clean=clean)
+    own = _tokenizer(theirs)
+    own.enable_truncation(40)
+    for text in [*TEXTS, "It's a_well-known [fact]: 3.5 % (+/- 2)!", "Tab\there\\now"]:
+        ids = own.encode(text).ids
         expected = theirs([text])[0].tolist()
         assert expected[: len(ids)] == ids
         assert not any(expected[len(ids) :])
@@ -191,7 +209,7 @@ def test_splitting_attention_changes_nothing() -> None:
     "options",
     [
         {"pool_type": "last", "no_causal_mask": True, "context_length": 20, "pad_id": 1},
-        {"pool_type": "first", "no_causal_mask": True, "use_pad_mask": True},
+        {"pool_type": "first", "no_causal_mask": True},
         {"pool_type": "argmax", "proj_bias": True},
     ],
 )

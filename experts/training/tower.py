@@ -66,12 +66,12 @@ class TorchTower(nn.Module):
     @property
     def dim(self) -> int:
         """Width of the vectors."""
-        return self.backbone.dim
+        return int(self.backbone.dim)
 
     @property
     def width(self) -> int:
         """Width of the hidden states."""
-        return self.backbone.width
+        return int(self.backbone.width)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Tokenise queries, cutting them at :data:`MAX_QUERY_TOKENS` or what the model reads.

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ....errors import ExportError
-from .base import BLOCKED, TextBackbone, blocked, pool
+from .base import BLOCKED, TextBackbone, pool
 from .encoders import family
 
 _POOLING = {"argmax": "last", "eos": "last", "first": "cls", "last": "end"}
@@ -22,19 +22,17 @@ class ClipTextSettings:
     Attributes:
         pooling: ``"last"`` (the end token), ``"cls"`` or ``"end"``, the last position of all.
         causal: a token sees only what stands before it.
-        hides_padding: padding is hidden from attention.
         pad_id: the token that fills up to the context length.
     """
 
     pooling: str
     causal: bool
-    hides_padding: bool
     pad_id: int
 
     @property
     def fixed_length(self) -> bool:
         """True when padding takes part, so that every text must have the full length."""
-        return self.pooling == "end" or not (self.causal or self.hides_padding)
+        return self.pooling == "end" or not self.causal
 
 
 class ClipTextBackbone(TextBackbone):
@@ -95,13 +93,10 @@ class ClipTextBackbone(TextBackbone):
 
     def context(self, hidden: Tensor, mask: Tensor) -> Any:
         """See the base class."""
-        bias = None
-        if self.settings.causal:
-            at = torch.arange(hidden.shape[1])
-            bias = (at[None, :] > at[:, None]).float()[None, None] * BLOCKED
-        if self.settings.hides_padding:
-            bias = blocked(mask)
-        return bias
+        if not self.settings.causal:
+            return None
+        at = torch.arange(hidden.shape[1])
+        return (at[None, :] > at[:, None]).float()[None, None] * BLOCKED
 
     def layer(self, index: int, hidden: Tensor, context: Any) -> Tensor:
         """See the base class."""
@@ -150,7 +145,7 @@ def clip_text(model: nn.Module) -> TextBackbone:
             raise ExportError(f"{type(model).__name__} of open_clip has no text tower to export")
         causal = clip.attn_mask is not None
         pooling = _pooling(clip.text_pool_type, "text_pool_type")
-        return ClipTextBackbone(model, "", ClipTextSettings(pooling, causal, False, 0))
+        return ClipTextBackbone(model, "", ClipTextSettings(pooling, causal, 0))
     text, name = clip.text, type(clip.text).__name__
     if name == "HFTextEncoder":
         return _hugging_face(model, text)
@@ -160,9 +155,13 @@ def clip_text(model: nn.Module) -> TextBackbone:
         raise ExportError(
             "text.cls_emb: text towers with an appended class token (CoCa) are not supported"
         )
+    if text.use_pad_mask:
+        raise ExportError(
+            "text.use_pad_mask: towers that hide padding by its token id are not supported"
+        )
     causal = text.attn_mask is not None
     pooling = _pooling(text.pool_type, "text.pool_type")
-    settings = ClipTextSettings(pooling, causal, bool(text.use_pad_mask), int(text.pad_id))
+    settings = ClipTextSettings(pooling, causal, int(text.pad_id))
     return ClipTextBackbone(model, "text", settings)
 
 

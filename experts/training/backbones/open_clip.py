@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import string
+import tempfile
 from pathlib import Path
 from typing import Any, cast
 
+from tokenizers import Regex, Tokenizer, normalizers
 from torch import nn
 
 from ....errors import ExportError
@@ -17,6 +21,20 @@ from .hugging_face import fast_tokenizer, local_folder
 from .source import BackboneSource, VisionSource, hub_errors, weights_provenance
 
 _CONFIG = "open_clip_config.json"
+_SPACES = normalizers.Replace(Regex(r"\s+"), " ")
+_CLEANING: dict[str, list[Any]] = {
+    "_clean_canonicalize": [
+        normalizers.Replace("_", " "),
+        normalizers.Replace(Regex(f"[{re.escape(string.punctuation)}]"), ""),
+        normalizers.Lowercase(),
+        _SPACES,
+        normalizers.Strip(),
+    ],
+    "_clean_lower": [_SPACES, normalizers.Lowercase()],
+    "_clean_whitespace": [_SPACES],
+}
+"""What open_clip does to a text before a tokenizer of ``transformers`` reads it."""
+
 _RESAMPLE = {"bicubic": "bicubic", "bilinear": "bilinear"}
 
 
@@ -136,20 +154,24 @@ def _from_folder(folder: Path, spec: str, name: str) -> BackboneSource:
     )
 
 
-def _tokenizer(tokenizer: Any) -> Any:
-    import tempfile
-
+def _tokenizer(tokenizer: Any) -> Tokenizer:
     if tokenizer is None or type(tokenizer).__name__ == "SimpleTokenizer":
         return clip_tokenizer()
+    mode = str(getattr(tokenizer, "tokenizer_mode", None) or "")
     inner = getattr(tokenizer, "tokenizer", None)
-    if inner is None or getattr(tokenizer, "tokenizer_mode", ""):
+    if inner is None or mode or getattr(tokenizer, "strip_sep_token", False):
         raise ExportError(
-            f"tokenizer {type(tokenizer).__name__} "
-            f"{getattr(tokenizer, 'tokenizer_mode', '')!r} of open_clip is not supported"
+            f"tokenizer {type(tokenizer).__name__} of open_clip (mode {mode!r}) is not supported"
         )
     with tempfile.TemporaryDirectory() as scratch:
         inner.save_pretrained(scratch)
-        return fast_tokenizer(Path(scratch))[0]
+        fast = fast_tokenizer(Path(scratch))[0]
+    clean = getattr(getattr(tokenizer, "clean_fn", None), "__name__", "")
+    steps = _CLEANING.get(clean, [])
+    if steps:
+        own = [] if fast.normalizer is None else [fast.normalizer]
+        fast.normalizer = normalizers.Sequence([*steps, *own])
+    return fast
 
 
 def _vision(visual: Any) -> VisionSource:
