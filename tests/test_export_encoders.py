@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -124,6 +126,48 @@ def test_verify_repeats_the_measurement(bert: Path) -> None:
     assert 0.99 < row.cosine_min < 1.0
     assert report.operators["text.onnx"]["com.microsoft.MatMulIntegerToFloat"] > 10
     assert CliRunner().invoke(app, ["export", "verify", str(bert), "--json"]).exit_code == 0
+
+
+def test_the_recipe_trains_on_an_exported_encoder(
+    bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pytrec_eval")
+    monkeypatch.setenv("OMNIEMBED_HOME", str(tmp_path / "home"))
+    pairs = tmp_path / "pairs.jsonl"
+    things = [f"{chr(97 + at)}{chr(122 - at)}" * 2 for at in range(24)]
+    records = [
+        {"query": f"find {one} number {at}", "positive": f"{one} lies in drawer {row}"}
+        for row, one in enumerate(things)
+        for at in range(6)
+    ]
+    pairs.write_text("".join(json.dumps(one) + "\n" for one in records))
+    command = ["experts", "train", "own", "--pairs", str(pairs), "--model", str(bert)]
+    options = ["--steps", "10", "--out", str(tmp_path / "run"), "--keep-anyway", "--json"]
+    result = CliRunner().invoke(app, [*command, *options])
+    assert result.exit_code == 0, result.output
+    config = json.loads((tmp_path / "run" / "adapter_config.json").read_text())
+    manifest = OmniEmbed(bert).model.manifest
+    assert set(config["target_modules"]) == {target.name for target in manifest.lora}
+    omni = OmniEmbed(bert)
+    assert [card.name for card in omni.experts.list()] == ["own"]
+    query = ["find azaz"]
+    moved = np.abs(
+        omni.embed_queries(query, expert="own") - omni.embed_queries(query, expert="base")
+    )
+    assert 0 < moved.max() < 1
+
+
+def test_training_refuses_weights_that_changed_since(bert: Path, tmp_path: Path) -> None:
+    from omniembed.errors import ModelError
+    from omniembed.experts.training.tower import load_tower
+
+    folder = save_encoder(tmp_path / "own", "bert", dense=32)
+    changed = encoder("bert")
+    changed.encoder.layer[0].output.dense.bias.data += 1
+    changed.save_pretrained(folder)
+    manifest = replace(OmniEmbed(bert).model.manifest, source=f"hf:{folder}")
+    with pytest.raises(ModelError, match="changed since"):
+        load_tower(manifest)
 
 
 def test_verify_finds_weights_that_changed(bert: Path, tmp_path: Path) -> None:
