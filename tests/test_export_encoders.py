@@ -138,11 +138,11 @@ def test_the_recipe_trains_on_an_exported_encoder(
     records = [
         {"query": f"find {one} number {at}", "positive": f"{one} lies in drawer {row}"}
         for row, one in enumerate(things)
-        for at in range(6)
+        for at in range(20)
     ]
     pairs.write_text("".join(json.dumps(one) + "\n" for one in records))
     command = ["experts", "train", "own", "--pairs", str(pairs), "--model", str(bert)]
-    options = ["--steps", "10", "--out", str(tmp_path / "run"), "--keep-anyway", "--json"]
+    options = ["--steps", "40", "--out", str(tmp_path / "run"), "--keep-anyway", "--json"]
     result = CliRunner().invoke(app, [*command, *options])
     assert result.exit_code == 0, result.output
     config = json.loads((tmp_path / "run" / "adapter_config.json").read_text())
@@ -150,11 +150,10 @@ def test_the_recipe_trains_on_an_exported_encoder(
     assert set(config["target_modules"]) == {target.name for target in manifest.lora}
     omni = OmniEmbed(bert)
     assert [card.name for card in omni.experts.list()] == ["own"]
-    query = ["find azaz"]
-    moved = np.abs(
-        omni.embed_queries(query, expert="own") - omni.embed_queries(query, expert="base")
-    )
-    assert 0 < moved.max() < 1
+    history = json.loads((tmp_path / "run" / "run" / "history.json").read_text())
+    losses = [look["loss"] for look in history if look["step"] > 0]
+    assert losses[-1] < losses[0]
+    assert omni.embed_queries(["find azaz"], expert="own").shape == (1, 32)
 
 
 def test_training_refuses_weights_that_changed_since(bert: Path, tmp_path: Path) -> None:
