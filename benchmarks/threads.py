@@ -35,7 +35,7 @@ def main() -> None:
         pad([tokens[row].ids for row in batch])
         for batch in batches([len(item.ids) for item in tokens])
     ]
-    bank = AdapterBank.base_only(model.manifest.lora).feeds()
+    bank = AdapterBank.base_only(model.manifest.lora).feeds(model.manifest.lora)
     gate = GateArrays.closed(model.manifest.gate_dim).feeds()
 
     def session(threads: int) -> Callable[[tuple[np.ndarray, np.ndarray]], object]:

@@ -95,9 +95,9 @@ def load_pack(directory: str | Path, manifest: Manifest) -> ExpertPack:
         )
     config = _read_config(folder / ADAPTER_CONFIG)
     tensors = _read_tensors(folder / ADAPTER_WEIGHTS)
-    a, b = _adapter(card.name, config, tensors, manifest.lora)
+    a, b = _adapter(card.name, config, tensors, manifest.adaptable)
     pilots = _pilots(folder / PILOTS, manifest.gate_dim)
-    return ExpertPack(card, a, b, pilots, _composed(card.name, folder / COMPOSED, manifest.dim))
+    return ExpertPack(card, a, b, pilots, _composed(card.name, folder / COMPOSED, manifest))
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -196,8 +196,16 @@ def _scaling(config: dict[str, Any], rank: int) -> float:
     return factor
 
 
-def _composed(name: str, path: Path, dim: int) -> ComposedParts | None:
-    return parse_parts(name, _read_tensors(path), dim) if path.exists() else None
+def _composed(name: str, path: Path, manifest: Manifest) -> ComposedParts | None:
+    if not path.exists():
+        return None
+    if manifest.word_dim not in (0, manifest.dim):
+        raise PackError(
+            f"expert {name!r} has {COMPOSED}, but the base {manifest.name!r} has words of "
+            f"{manifest.word_dim} dimensions and vectors of {manifest.dim}; pseudo-words need both "
+            "to be the same"
+        )
+    return parse_parts(name, _read_tensors(path), manifest.dim)
 
 
 def _pilots(path: Path, width: int) -> Pilots:

@@ -133,7 +133,7 @@ class ExpertRegistry:
                 )
             if len(packs) >= MAX_EXPERTS:
                 raise PackError(f"{len(packs)} experts are loaded, the most that can be")
-            stacked = stack([*packs.values(), pack], self._manifest.lora)
+            stacked = stack([*packs.values(), pack], self._manifest.adaptable)
             if keep:
                 self._keep(Path(directory), name)
             self._state = stacked
@@ -156,7 +156,7 @@ class ExpertRegistry:
             if name not in packs:
                 raise UnknownExpertError(name, packs)
             kept = [pack for pack in packs.values() if pack.card.name != name]
-            stacked = stack(kept, self._manifest.lora)
+            stacked = stack(kept, self._manifest.adaptable)
             if keep:
                 self._require_installed().forget(name, bundled=self._ships(name))
             self._state = stacked
@@ -240,7 +240,7 @@ class ExpertRegistry:
             replaced = removed | {folder.name for folder in own}
             bundled = [card.parent for card in folders if card.parent.name not in replaced]
             packs = [load_pack(folder, self._manifest) for folder in bundled]
-            self._state = stack([*packs, *self._readable(own)], self._manifest.lora)
+            self._state = stack([*packs, *self._readable(own)], self._manifest.adaptable)
         return self._state
 
     def _readable(self, folders: Iterable[Path]) -> Iterator[ExpertPack]:

@@ -22,6 +22,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 GELU_FLOOR = 0.17
 SMOOTHING = 0.5
+_SMALL_TABLE = 1_000_000
 
 
 class RowwiseQuantiser:
@@ -56,7 +57,7 @@ class RowwiseQuantiser:
         self._add("rw.zero", np.uint8(0))
         self._add("rw.middle", np.uint8(128))
         groups = self._linear_groups()
-        table = self._largest_table()
+        table = largest_table(self._graph)
         first = {nodes[0].output[0]: source for source, nodes in groups.items()}
         rewritten = {node.output[0] for nodes in groups.values() for node in nodes}
         for node in self._graph.node:
@@ -86,20 +87,11 @@ class RowwiseQuantiser:
     def _is_matrix(self, name: str) -> bool:
         return name in self._constants and len(self._constants[name].dims) == 2
 
-    def _largest_table(self) -> str | None:
-        tables = {
-            node.input[0]: int(np.prod(self._constants[node.input[0]].dims))
-            for node in self._graph.node
-            if node.op_type == "Gather" and node.input[0] in self._constants
-        }
-        large = {name: size for name, size in tables.items() if size > 1_000_000}
-        return max(large, key=lambda name: large[name]) if large else None
-
     def _rewrite_group(self, source: str, linears: Sequence[onnx.NodeProto]) -> None:
         """Quantise one activation and every matrix product that reads it."""
         weights = [self._array(node.input[1]) for node in linears]
         producer = self._producer.get(source)
-        shift = GELU_FLOOR if producer is not None and producer.op_type == "Gelu" else 0.0
+        shift = GELU_FLOOR if producer is not None and self._is_gelu(producer) else 0.0
         smooth = _smoothing(self._peaks[source], weights) if source in self._peaks else None
         prefix = f"{source}.rw"
         if shift:
@@ -163,18 +155,28 @@ class RowwiseQuantiser:
         self._node("Mul", [f"{output}.columns", f"{prefix}.scale"], f"{output}.shifted")
         self._node("Add", [f"{output}.shifted", f"{name}.shift"], output)
 
+    def _is_gelu(self, node: onnx.NodeProto) -> bool:
+        """Tell GELU and CLIP's approximation x · sigmoid(1.702 x), whose floor is -0.164."""
+        if node.op_type == "Gelu":
+            return True
+        if node.op_type != "Mul":
+            return False
+        for value, other in (node.input, reversed(node.input)):
+            gate = self._producer.get(other)
+            inner = self._producer.get(gate.input[0]) if gate is not None else None
+            if gate is None or gate.op_type != "Sigmoid" or inner is None:
+                continue
+            if inner.op_type == "Mul" and value in inner.input:
+                factor = next((one for one in inner.input if one != value), "")
+                if factor in self._constants and float(self._array(factor).min()) > 1.65:
+                    return True
+        return False
+
     def _rewrite_table(self, node: onnx.NodeProto) -> None:
-        """Store an embedding table as int8 with a scale a row."""
-        name, indices, output = node.input[0], node.input[1], node.output[0]
-        table = self._array(name)
-        scale = np.maximum(np.abs(table).max(axis=1, keepdims=True), 1e-12) / 127
-        self._dropped.add(name)
-        self._add(f"{name}.int8", np.round(table / scale).astype(np.int8))
-        self._add(f"{name}.scale", scale.astype(np.float32))
-        self._node("Gather", [f"{name}.int8", indices], f"{output}.int8", axis=0)
-        self._node("Gather", [f"{name}.scale", indices], f"{output}.scale", axis=0)
-        self._node("Cast", [f"{output}.int8"], f"{output}.float", to=TensorProto.FLOAT)
-        self._node("Mul", [f"{output}.float", f"{output}.scale"], output)
+        tensors, nodes = table_as_int8(node, self._array(node.input[0]))
+        self._dropped.add(node.input[0])
+        self._added.update({tensor.name: tensor for tensor in tensors})
+        self._nodes.extend(nodes)
 
     def _array(self, name: str) -> NDArray[np.float32]:
         return np.asarray(numpy_helper.to_array(self._constants[name]), dtype=np.float32)
@@ -188,6 +190,75 @@ class RowwiseQuantiser:
         self._nodes.append(
             helper.make_node(op, list(inputs), [output], output, domain=domain, **attributes)
         )
+
+
+def largest_table(graph: onnx.GraphProto) -> str | None:
+    """Find the embedding table that is worth storing as int8.
+
+    Args:
+        graph: the graph.
+
+    Returns:
+        Its name; ``None`` when all are small.
+    """
+    sizes = {item.name: int(np.prod(item.dims)) for item in graph.initializer}
+    tables = {
+        node.input[0]: sizes[node.input[0]]
+        for node in graph.node
+        if node.op_type == "Gather" and sizes.get(node.input[0], 0) > _SMALL_TABLE
+    }
+    return max(tables, key=lambda name: tables[name]) if tables else None
+
+
+def table_as_int8(
+    node: onnx.NodeProto, table: NDArray[np.float32]
+) -> tuple[list[onnx.TensorProto], list[onnx.NodeProto]]:
+    """Store an embedding table as int8 with a scale a row.
+
+    Args:
+        node: the ``Gather`` that reads it.
+        table: float32 (rows, d).
+
+    Returns:
+        Tensors and nodes that replace it.
+    """
+    name, indices, output = node.input[0], node.input[1], node.output[0]
+    scale = np.maximum(np.abs(table).max(axis=1, keepdims=True), 1e-12) / 127
+    tensors = [
+        numpy_helper.from_array(np.round(table / scale).astype(np.int8), f"{name}.int8"),
+        numpy_helper.from_array(scale.astype(np.float32), f"{name}.scale"),
+    ]
+
+    def make(op: str, inputs: list[str], out: str, **attributes: int) -> onnx.NodeProto:
+        return helper.make_node(op, inputs, [out], out, **attributes)
+
+    nodes = [
+        make("Gather", [f"{name}.int8", indices], f"{output}.int8", axis=0),
+        make("Gather", [f"{name}.scale", indices], f"{output}.scale", axis=0),
+        make("Cast", [f"{output}.int8"], f"{output}.float", to=TensorProto.FLOAT),
+        make("Mul", [f"{output}.float", f"{output}.scale"], output),
+    ]
+    return tensors, nodes
+
+
+def store_table(model: onnx.ModelProto) -> None:
+    """Store the largest embedding table as int8 with a scale a row.
+
+    Args:
+        model: changed in place.
+    """
+    graph, name = model.graph, largest_table(model.graph)
+    users = [node for node in graph.node if name in node.input]
+    if name is None or len(users) != 1 or users[0].op_type != "Gather":
+        return
+    (item,) = (one for one in graph.initializer if one.name == name)
+    tensors, nodes = table_as_int8(users[0], np.asarray(numpy_helper.to_array(item), np.float32))
+    at = list(graph.node).index(users[0])
+    everything = [*graph.node[:at], *nodes, *graph.node[at + 1 :]]
+    kept = [one for one in graph.initializer if one.name != name]
+    del graph.node[:], graph.initializer[:]
+    graph.node.extend(everything)
+    graph.initializer.extend([*kept, *tensors])
 
 
 def _smoothing(

@@ -16,6 +16,7 @@ import torch
 import typer
 from numpy.typing import NDArray
 
+from ..experts.training.backbones.encoders import BertBackbone
 from ..experts.training.vision.head import load_head
 from ..experts.training.vision.towers import CLASSES, FEATURES, Trunk, load_vision_tower
 from ..models.manifest import (
@@ -35,7 +36,7 @@ from .sources import (
     mini_provenance,
     training_free_head,
 )
-from .text import RoutedBert, bert_targets, export_text
+from .text import RoutedText, export_text
 
 GATE_LAYER = 3
 DIM = 384
@@ -85,17 +86,17 @@ def build_mini(out: Path, head_weights: Path | None = None) -> Manifest:
 
 
 def _export_text(minilm: MiniLM, out: Path) -> tuple[LoraTarget, ...]:
-    layers = range(GATE_LAYER, minilm.bert.config.num_hidden_layers)
-    names = bert_targets(list(layers))
+    backbone = BertBackbone(minilm.bert)
+    names = backbone.targets(GATE_LAYER)
     linears: list[Any] = [minilm.bert.get_submodule(name) for name in names]
     targets = tuple(
         LoraTarget(name, linear.in_features, linear.out_features)
         for name, linear in zip(names, linears, strict=True)
     )
-    tower = RoutedBert(minilm.bert, GATE_LAYER, names).eval()
+    tower = RoutedText(backbone, GATE_LAYER, names).eval()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "text.onnx"
-        export_text(tower, path, dim=DIM)
+        export_text(tower, path)
         model = onnx.load(path)
     peaks = norm_peaks(model, lambda probe, outputs: _calibrate(probe, outputs, minilm, targets))
     RowwiseQuantiser(model, peaks).run()

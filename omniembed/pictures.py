@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import InputError, InputTypeError, OmniEmbedError
-from .models.arrays import Floats
+from .models.arrays import AdapterBank, Floats
 from .models.images import load_rgb, to_pixels
 from .models.model import Model
 from .models.session import available_processors
+from .models.vision import ImageOutput
 from .types import ImageInput
 
 _AT_ONCE = 64
@@ -36,12 +37,34 @@ class EncodedPictures:
     failures: dict[int, OmniEmbedError]
 
 
-def encode_pictures(model: Model, pictures: Sequence[tuple[int, ImageInput]]) -> EncodedPictures:
+@dataclass(frozen=True)
+class PictureAdapter:
+    """An expert whose adapter reaches the vision tower.
+
+    Attributes:
+        bank: the adapters.
+        row: of the expert in the bank.
+        strength: of its adapter.
+        positions: pictures it serves; the others go through the base.
+    """
+
+    bank: AdapterBank
+    row: int
+    strength: float
+    positions: frozenset[int]
+
+
+def encode_pictures(
+    model: Model,
+    pictures: Sequence[tuple[int, ImageInput]],
+    adapter: PictureAdapter | None = None,
+) -> EncodedPictures:
     """Embed pictures.
 
     Args:
         model: the base.
         pictures: position in the caller's batch, and the picture.
+        adapter: for some of them; the base for all when omitted.
 
     Returns:
         Vectors of those that could be read, and errors for the others.
@@ -59,11 +82,28 @@ def encode_pictures(model: Model, pictures: Sequence[tuple[int, ImageInput]]) ->
                 rows.append(row)
                 decoded.append(pixels)
         if decoded:
-            output = model.vision.encode(decoded)
+            output = _encode(model, decoded, rows[-len(decoded) :], adapter)
             vectors.append(output.vectors)
             features.append(output.features)
     seen = np.concatenate(features) if features else np.empty((0, 0), np.float32)
     return EncodedPictures(rows, np.concatenate(vectors), seen, failures)
+
+
+def _encode(
+    model: Model,
+    pixels: Sequence[NDArray[np.uint8]],
+    positions: Sequence[int],
+    adapter: PictureAdapter | None,
+) -> ImageOutput:
+    if adapter is None:
+        return model.vision.encode(pixels)
+    served = np.array([[at in adapter.positions] for at in positions])
+    return model.vision.encode(
+        pixels,
+        experts=np.where(served, adapter.row, 0).astype(np.int64),
+        weights=np.full(served.shape, adapter.strength, np.float32),
+        bank=adapter.bank,
+    )
 
 
 def _decode(

@@ -16,7 +16,7 @@ from .models.arrays import Floats, GateArrays
 from .models.model import Model
 from .models.text import AUTO, TextOutput
 from .models.tokens import Tokens
-from .pictures import encode_pictures
+from .pictures import PictureAdapter, encode_pictures
 from .router import GateSettings, KindClassifier, assemble, read_settings
 from .types import Kind, Query, Route
 
@@ -102,8 +102,8 @@ class QueryEncoder:
         """Encode queries; all or none.
 
         Texts go to the expert that is asked for; with ``"auto"`` the gate chooses within the
-        same pass. A picture with a text goes to the composed expert by its form, and a picture
-        alone passes through no adapter.
+        same pass. A picture with a text goes to the composed expert by its form. A picture alone
+        passes through no adapter, unless a named expert has one for the vision tower.
 
         Args:
             queries: of any form.
@@ -122,7 +122,8 @@ class QueryEncoder:
         plan = _Plan(self._model, experts, expert, self.gate(experts))
         tokens = self._tokens(queries)
         pictures = [(at, one.image) for at, one in enumerate(queries) if one.image is not None]
-        seen = encode_pictures(self._model, pictures)
+        adapter = plan.picture_adapter(queries)
+        seen = encode_pictures(self._model, pictures, adapter)
         if seen.failures:
             raise seen.failures[min(seen.failures)]
         vectors = np.zeros((len(queries), self._model.manifest.dim), np.float32)
@@ -130,6 +131,8 @@ class QueryEncoder:
         vectors[seen.rows] = seen.vectors
         cut = [at in tokens and tokens[at].truncated for at in range(len(queries))]
         routes = [Route(truncated=one) for one in cut]
+        for at in adapter.positions if adapter is not None else ():
+            routes[at] = Route(expert=expert)
         plain = [at for at in tokens if queries[at].image is None]
         if plain:
             output = plan.texts([tokens[at] for at in plain])
@@ -189,6 +192,17 @@ class _Plan:
             abstained=served == 0,
             truncated=truncated,
         )
+
+    def picture_adapter(self, queries: Sequence[Query]) -> PictureAdapter | None:
+        pack = self.experts.packs.get(self.expert)
+        targets = self.model.manifest.image_lora
+        if pack is None or not any(target.name in pack.a for target in targets):
+            return None
+        alone = frozenset(
+            at for at, one in enumerate(queries) if one.image is not None and one.text is None
+        )
+        row, strength = self.experts.row(self.expert), self.experts.strength(self.expert)
+        return PictureAdapter(self.experts.bank, row, strength, alone)
 
     def composed(
         self, tokens: Sequence[Tokens], pictures: Floats, features: Floats

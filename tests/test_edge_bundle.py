@@ -154,13 +154,13 @@ def test_the_steering_file_gives_back_bank_and_gate(model: Model, tmp_path: Path
     registry = OmniEmbed(model, tmp_path / "store").embedder.experts
     settings = read_settings(model.directory, model.manifest.gate_dim)
     state = choose(registry, model.manifest, ["composed", "text"])
-    write_steering(tmp_path, state, settings)
+    write_steering(tmp_path, state, model.manifest.lora, settings)
     read = read_tensors(tmp_path / "steering.safetensors")
     assert settings is not None
     gate = assemble(settings, state.packs, state.bank.names)
     composed = state.packs["composed"].composed
     assert composed is not None
-    expected = {**state.bank.feeds(), **gate.feeds()}
+    expected = {**state.bank.feeds(model.manifest.lora), **gate.feeds()}
     expected |= {f"composed.composed.{name}": a for name, a in composed.tensors().items()}
     assert read.keys() == expected.keys()
     for name, array in expected.items():

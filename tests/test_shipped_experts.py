@@ -68,7 +68,7 @@ def test_peft_gives_the_same_vectors(omni: OmniEmbed, name: str) -> None:
     from omniembed.experts.training.vision.towers import mean_pool
 
     tower = load_tower(Model.load("mini").manifest)
-    model = peft.PeftModel.from_pretrained(tower.bert, str(FOLDER / name)).eval()
+    model = peft.PeftModel.from_pretrained(tower.model, str(FOLDER / name)).eval()
     strength = load_pack(FOLDER / name, Model.load("mini").manifest).card.strength
     for module in model.modules():
         if isinstance(module, peft.tuners.lora.LoraLayer):

@@ -52,7 +52,7 @@ def test_states_agree_with_the_whole_encoder(base: Base) -> None:
     states = query_states(base.tower, texts, base.states)
     for row, ids in enumerate(base.tower.tokenize(texts)):
         with torch.inference_mode():
-            hidden = base.tower.bert(torch.tensor([ids])).last_hidden_state.mean(dim=1)
+            hidden = base.tower.model(torch.tensor([ids])).last_hidden_state.mean(dim=1)
         expected = torch.nn.functional.normalize(hidden, dim=-1)[0].numpy()
         assert np.allclose(states.base[row], expected, atol=1e-5)
     assert states.lengths().max() == 128
@@ -61,7 +61,7 @@ def test_states_agree_with_the_whole_encoder(base: Base) -> None:
 
 def test_training_learns_and_leaves_the_base_alone(base: Base, tmp_path: Path) -> None:
     task = toy_task(base, tmp_path)
-    frozen = {name: value.clone() for name, value in base.tower.bert.state_dict().items()}
+    frozen = {name: value.clone() for name, value in base.tower.model.state_dict().items()}
     adapter = adapter_of(base)
     assert np.allclose(
         encode_queries(base.tower, task.train.states), task.train.states.base, atol=2e-3
@@ -76,7 +76,7 @@ def test_training_learns_and_leaves_the_base_alone(base: Base, tmp_path: Path) -
     )
     assert after.mean().ndcg > before.ndcg + 0.05
     adapter.remove(base.tower)
-    for name, value in base.tower.bert.state_dict().items():
+    for name, value in base.tower.model.state_dict().items():
         assert torch.equal(value, frozen[name]), name
     assert json.loads((tmp_path / "run" / "history.json").read_text())[-1]["step"] == 30
 
@@ -135,7 +135,7 @@ def test_saved_adapter_loads_in_peft(base: Base, tmp_path: Path) -> None:
     states = query_states(tiny_tower(), ["w1 w2", "w3"], base.states)
     ours = encode_queries(base.tower, states)
     other = tiny_tower()
-    PeftModel.from_pretrained(other.bert, str(tmp_path / "pack"))
+    PeftModel.from_pretrained(other.model, str(tmp_path / "pack"))
     assert np.allclose(encode_queries(other, states), ours, atol=2e-3)
     assert not np.allclose(ours, states.base, atol=1e-2)
     adapter.scale(0.0)

@@ -18,6 +18,7 @@ pytest.importorskip("pytrec_eval")
 from tokenizers import Tokenizer, models, pre_tokenizers, processors  # noqa: E402
 from transformers import BertConfig, BertModel  # noqa: E402
 
+from omniembed.experts.training.backbones.encoders import BertBackbone  # noqa: E402
 from omniembed.experts.training.base import Base  # noqa: E402
 from omniembed.experts.training.lora import upper_targets  # noqa: E402
 from omniembed.experts.training.tower import TorchTower  # noqa: E402
@@ -56,7 +57,7 @@ def tiny_tower() -> TorchTower:
     with torch.random.fork_rng():
         torch.manual_seed(7)
         bert = BertModel(config, add_pooling_layer=False)
-    return TorchTower(bert, tokenizer, LOWER)
+    return TorchTower(BertBackbone(bert), tokenizer, LOWER)
 
 
 def targets() -> tuple[str, ...]:

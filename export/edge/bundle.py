@@ -119,6 +119,7 @@ def export_edge(
     chosen = choose(embedder.experts, manifest, experts)
     _check_out(out)
     images = images and manifest.image is not None
+    _check_readable(manifest, images)
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".bundle-") as scratch:
         folder = Path(scratch) / "bundle"
@@ -131,7 +132,7 @@ def export_edge(
             if images or not name.startswith(_VISION):
                 shutil.copyfile(model.directory / name, folder / name)
         (folder / _GRAPH).write_bytes(graph)
-        write_steering(folder, chosen, settings)
+        write_steering(folder, chosen, manifest.lora, settings)
         content["files"] = _list_files(folder)
         content["compressed"] = [] if target is Target.PYTHON else _compress(folder)
         count = vectors.export_store(store, folder / vectors.FOLDER, root=root) if store else 0
@@ -174,7 +175,24 @@ def choose(registry: ExpertRegistry, manifest: Manifest, names: Sequence[str]) -
         if name not in state.packs:
             raise UnknownExpertError(name, state.packs)
     kept: list[ExpertPack] = [pack for name, pack in state.packs.items() if name in wanted]
-    return stack(kept, manifest.lora)
+    return stack(kept, manifest.adaptable)
+
+
+def _check_readable(manifest: Manifest, images: bool) -> None:
+    """Refuse what the runtimes of bundles cannot do, rather than give other vectors there."""
+    beyond = {
+        "word embeddings of another width than its vectors": manifest.word_dim
+        not in (0, manifest.dim),
+        "adapters on its vision tower": images and bool(manifest.image_lora),
+        "pictures that are not cut from the centre": images
+        and manifest.image is not None
+        and manifest.image.resize != "shortest",
+    }
+    for reason in (one for one, found in beyond.items() if found):
+        raise ExportError(
+            f"model {manifest.name!r} has {reason}, which edge bundles cannot serve; "
+            "export text only, or another model"
+        )
 
 
 def _precision_of(graph: bytes) -> Precision:

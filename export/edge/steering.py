@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,18 @@ from numpy.typing import NDArray
 
 from ...experts.composed import ComposedParts
 from ...experts.registry import LoadedExperts
+from ...models.manifest import LoraTarget
 from ...router import GateSettings, assemble
 
 FILE_NAME = "steering.safetensors"
 
 
-def write_steering(folder: Path, experts: LoadedExperts, settings: GateSettings | None) -> None:
+def write_steering(
+    folder: Path,
+    experts: LoadedExperts,
+    targets: Sequence[LoraTarget],
+    settings: GateSettings | None,
+) -> None:
     """Write :data:`FILE_NAME`.
 
     Tensors named as inputs of the text graph are fed to it as they are. Those of composed experts
@@ -25,11 +32,12 @@ def write_steering(folder: Path, experts: LoadedExperts, settings: GateSettings 
     Args:
         folder: of the bundle.
         experts: those to serve.
+        targets: layers of the text graph that carry adapters.
         settings: of the gate; ``None`` for a model without one.
     """
     from safetensors.numpy import save_file
 
-    tensors: dict[str, NDArray[Any]] = dict(experts.bank.feeds())
+    tensors: dict[str, NDArray[Any]] = dict(experts.bank.feeds(targets))
     if settings is not None:
         tensors.update(assemble(settings, experts.packs, experts.bank.names).feeds())
         if settings.kinds:

@@ -13,6 +13,7 @@ import typer
 
 from ..sample import sample_directory
 from ..sdk import OmniEmbed
+from . import export_model
 from .common import JsonOption, ModelOption, errors_as_messages
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 _WORTH_NAMING = 100_000
 
 app = typer.Typer(help="Export models and bundles.", no_args_is_help=True)
+app.command("model")(export_model.model)
+app.command("verify")(export_model.verify)
 
 
 class TargetChoice(str, Enum):

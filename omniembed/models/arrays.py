@@ -45,15 +45,18 @@ class AdapterBank:
             {target.name: np.zeros((1, 0, target.d_out), np.float32) for target in targets},
         )
 
-    def feeds(self) -> dict[str, Floats]:
-        """Name the arrays as the graph does.
+    def feeds(self, targets: Sequence[LoraTarget]) -> dict[str, Floats]:
+        """Name the arrays of a tower as its graph does.
+
+        Args:
+            targets: the layers of the tower.
 
         Returns:
             Graph inputs.
         """
         return {
-            **{f"lora_a.{name}": array for name, array in self.a.items()},
-            **{f"lora_b.{name}": array for name, array in self.b.items()},
+            **{f"lora_a.{target.name}": self.a[target.name] for target in targets},
+            **{f"lora_b.{target.name}": self.b[target.name] for target in targets},
         }
 
 

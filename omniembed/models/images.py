@@ -171,7 +171,7 @@ def _scale_samples(picture: Image) -> Image:
 
 
 def to_pixels(picture: Image, preprocessing: ImagePreprocessing) -> NDArray[np.uint8]:
-    """Resize the shorter side and cut the centre square.
+    """Resize the shorter side and cut the centre square, or squash the whole into it.
 
     Args:
         picture: an RGB picture.
@@ -183,6 +183,9 @@ def to_pixels(picture: Image, preprocessing: ImagePreprocessing) -> NDArray[np.u
     from PIL import Image as PILImage
 
     side = preprocessing.size
+    resample: Any = PILImage.Resampling[preprocessing.resample.upper()]
+    if preprocessing.resize == "squash":
+        return np.asarray(picture.resize((side, side), resample), dtype=np.uint8)
     target = math.floor(side / preprocessing.crop)
     width, height = picture.size
     scale = target / min(width, height)
@@ -193,7 +196,6 @@ def to_pixels(picture: Image, preprocessing: ImagePreprocessing) -> NDArray[np.u
         max(side, round((box[2] - box[0]) * scale)),
         max(side, round((box[3] - box[1]) * scale)),
     )
-    resample: Any = PILImage.Resampling[preprocessing.resample.upper()]
     resized = picture.resize(size, resample, box=box)
     left, top = round((size[0] - side) / 2), round((size[1] - side) / 2)
     return np.asarray(resized.crop((left, top, left + side, top + side)), dtype=np.uint8)

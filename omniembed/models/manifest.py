@@ -51,11 +51,15 @@ class ImagePreprocessing:
         size: side of the square input, pixels.
         crop: share of the resized picture that the centre crop keeps.
         resample: Pillow filter name, lower case.
+        resize: ``"shortest"`` scales the shorter side and cuts the centre; ``"squash"`` brings
+            both sides to the size.
     """
 
     size: int = 224
     crop: float = 0.875
     resample: str = "bicubic"
+    # Not in the repr, which the fingerprint of the bundled model was made from.
+    resize: str = field(default="shortest", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,9 @@ class Manifest:
         image: preprocessing of pictures; ``None`` for a model without a vision tower.
         provenance: source and licence of every part.
         format: format number.
+        image_lora: layers of the vision tower that adapters may change; empty when it is frozen.
+        word_dim: width of word embeddings, which pseudo-words have too; 0 when it is ``dim``.
+        source: what loads the torch towers again, for training; empty for the bundled model.
     """
 
     name: str
@@ -106,6 +113,14 @@ class Manifest:
     image: ImagePreprocessing | None = None
     provenance: tuple[Provenance, ...] = field(default=())
     format: int = FORMAT
+    image_lora: tuple[LoraTarget, ...] = ()
+    word_dim: int = 0
+    source: str = ""
+
+    @property
+    def adaptable(self) -> tuple[LoraTarget, ...]:
+        """The layers of both towers that adapters may change."""
+        return (*self.lora, *self.image_lora)
 
     def write(self, directory: Path) -> None:
         """Write ``model.json``.
@@ -157,6 +172,7 @@ def _parse(raw: dict[str, Any]) -> Manifest:
         **raw,
         "files": {name: FileEntry(**entry) for name, entry in raw["files"].items()},
         "lora": tuple(LoraTarget(**target) for target in raw["lora"]),
+        "image_lora": tuple(LoraTarget(**target) for target in raw.get("image_lora", ())),
         "image": ImagePreprocessing(**image) if image else None,
         "provenance": tuple(Provenance(**part) for part in raw.get("provenance", ())),
     }

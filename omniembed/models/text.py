@@ -105,7 +105,8 @@ class TextTower:
         if weights is None:
             weights = np.ones(experts.shape, np.float32)
         if prefix is None:
-            prefix = np.zeros((rows, 0, self._manifest.dim), np.float32)
+            width = self._manifest.word_dim or self._manifest.dim
+            prefix = np.zeros((rows, 0, width), np.float32)
         output = TextOutput(
             vectors=np.empty((rows, self._manifest.dim), np.float32),
             chosen=np.empty(experts.shape, np.int64),
@@ -114,7 +115,7 @@ class TextTower:
             confidence=np.empty((rows, len(bank.names)), np.float32),
             states=np.empty((rows, self._manifest.gate_dim), np.float32),
         )
-        steering = {**bank.feeds(), **gate.feeds()}
+        steering = {**bank.feeds(self._manifest.lora), **gate.feeds()}
         columns: tuple[NDArray[Any], ...] = (
             output.vectors,
             output.chosen,

@@ -1,0 +1,1 @@
+"""Torch backbones of every supported family, loaded from local folders or a hub."""
