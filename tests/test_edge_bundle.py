@@ -161,6 +161,7 @@ def test_the_steering_file_gives_back_bank_and_gate(model: Model, tmp_path: Path
     composed = state.packs["composed"].composed
     assert composed is not None
     expected = {**state.bank.feeds(model.manifest.lora), **gate.feeds()}
+    expected["kinds"] = np.stack(list(settings.kinds.values()))
     expected |= {f"composed.composed.{name}": a for name, a in composed.tensors().items()}
     assert read.keys() == expected.keys()
     for name, array in expected.items():

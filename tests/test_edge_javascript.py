@@ -102,6 +102,7 @@ def test_queries_have_the_same_vectors_and_routes(agreement: Any, python: runtim
     np.testing.assert_allclose(agreement["vectors"], vectors, atol=1e-4)
     for got, route in zip(agreement["routes"], routes, strict=True):
         assert got["expert"] == route.expert
+        assert got["kinds"] == route.kinds
         assert got["abstained"] == route.abstained
         assert got["truncated"] == route.truncated
         assert got["confidence"] == pytest.approx(route.confidence, abs=1e-4)

@@ -14,6 +14,7 @@ from omniembed import OmniEmbed
 from omniembed.export.edge import export_edge, runtime
 from omniembed.models.model import Model
 from omniembed.sample import sample_directory
+from omniembed.types import Query
 
 RUN = """
 import json, sys, dataclasses
@@ -63,13 +64,16 @@ def test_text_queries_have_the_same_vectors_and_routes(
 ) -> None:
     expected = sdk.embedder.embed_queries(TEXTS)
     np.testing.assert_allclose(said["vectors"], expected.vectors, atol=1e-6)
-    for got, route in zip(said["routes"], expected.routes, strict=True):
+    for at, (got, route) in enumerate(zip(said["routes"], expected.routes, strict=True)):
+        kinds = sdk.embedder.query_encoder.kinds(Query(TEXTS[at]), route, expected.states[at])
+        assert got["kinds"] == (sorted(kind.value for kind in kinds) if kinds else None)
         assert got["expert"] == route.expert
         assert got["abstained"] == route.abstained
         assert got["truncated"] == route.truncated
         assert got["confidence"] == pytest.approx(route.confidence, abs=1e-5)
         assert got["scores"] == pytest.approx(dict(route.scores), abs=1e-5)
     assert len({got["expert"] for got in said["routes"]}) >= 3, "the texts should part the experts"
+    assert len({str(got["kinds"]) for got in said["routes"]}) >= 3, "and the kinds"
 
 
 def test_pictures_and_composed_queries_have_the_same_vectors(
