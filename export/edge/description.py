@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import ExportError
 from ...experts.registry import LoadedExperts
-from ...models.manifest import Manifest
+from ...models.manifest import ImagePreprocessing, Manifest
 from ...router import GateSettings
 
 FILE_NAME = "bundle.json"
@@ -50,7 +50,7 @@ def describe(
         "max_tokens": manifest.max_tokens,
         "special": special_tokens(directory / "tokenizer.json"),
         "lora": [asdict(target) for target in manifest.lora],
-        "image": None if preprocessing is None else asdict(preprocessing),
+        "image": None if preprocessing is None else _preprocessing(preprocessing),
         "gate": None if settings is None else _gate(settings, experts),
         "experts": [
             {
@@ -64,6 +64,10 @@ def describe(
         ],
         "provenance": [asdict(part) for part in manifest.provenance],
     }
+
+
+def _preprocessing(image: ImagePreprocessing) -> dict[str, Any]:
+    return {"size": image.size, "crop": image.crop, "resample": image.resample}
 
 
 def _gate(settings: GateSettings, experts: LoadedExperts) -> dict[str, Any]:
