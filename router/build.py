@@ -22,7 +22,7 @@ from ..experts.training.sources import Sources
 from ..models.manifest import Manifest
 from ..models.model import Model
 from .alternatives import Gate, PilotGate
-from .calibrate import Platt
+from .calibrate import Platt, fit_platt, outcomes
 from .candidates import all_gates
 from .collect import Collector
 from .decisions import CalibratedGate, Outcome, calibrate, outcome
@@ -47,7 +47,7 @@ QUIET_NOISE = 0.9
 MAX_ABSTAIN = 0.12
 """Share of in-domain queries on which it may."""
 
-KEPT_KINDS = 0.98
+KEPT_KINDS = 0.965
 """Share of queries whose own kind of document a search must not rule out."""
 
 _COVERS = (0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999)
@@ -146,8 +146,8 @@ def write_gate(
     for row, (name, own) in enumerate(pilots.items()):
         weights, bias = gate.weights[row], float(gate.bias[row])
         length = float(np.linalg.norm(weights))
-        slope = chosen.curve.slope * length
-        offset = chosen.curve.slope * bias + chosen.curve.offset
+        curve = chosen.curves[row]
+        slope, offset = curve.slope * length, curve.slope * bias + curve.offset
         complete = replace(own, direction=weights / length, calibration=(slope, offset))
         complete.write(directory / "experts" / name)
     curve = pilot_curve(study)
@@ -192,6 +192,9 @@ def kind_classifier(study: Study) -> tuple[KindClassifier, float]:
 def pilot_curve(study: Study) -> Platt:
     """Fit the confidence of experts that have pilots only.
 
+    One curve serves whatever experts users add. Unlike learned scores, a similarity to pilots is
+    not low for noise by itself, so noise counts here as much as two sets.
+
     Args:
         study: dev queries.
 
@@ -204,7 +207,16 @@ def pilot_curve(study: Study) -> Platt:
         build_pilots(study.lessons.tables),
         GateSettings.temperature,
     )
-    return calibrate(gate, [*study.dev, *study.guards], study.noise).curve
+    judged = [*study.dev, *study.guards]
+    scores = [gate.score(table.states) for table in judged]
+    found, won, weights = outcomes(judged, scores, [score.argmax(axis=1) for score in scores])
+    silent = np.concatenate([gate.score(one.states).max(axis=1) for one in study.noise])
+    share = np.full(len(silent), weights.sum() * 2 / len(judged) / len(silent), np.float32)
+    return fit_platt(
+        np.concatenate([found, silent]),
+        np.concatenate([won, np.zeros(len(silent), np.bool_)]),
+        np.concatenate([weights, share]),
+    )
 
 
 def _report(gates: Sequence[CalibratedGate], study: Study) -> dict[str, object]:

@@ -68,24 +68,26 @@ def fit_platt(scores: Floats, outcomes: NDArray[np.bool_], weights: Floats | Non
 
 
 def outcomes(
-    tables: Sequence[UtilityTable], scores: Sequence[Floats]
+    tables: Sequence[UtilityTable],
+    scores: Sequence[Floats],
+    chosen: Sequence[NDArray[np.int64]],
 ) -> tuple[Floats, NDArray[np.bool_], Floats]:
     """Ask of every chosen expert whether it beat the base; equal results say nothing.
 
     Args:
         tables: one a set; each set weighs the same.
         scores: float32 (n, experts) for every table.
+        chosen: int64 (n,) for every table, the expert asked about.
 
     Returns:
         Scores of the chosen experts, whether each won, and weights.
     """
     found, won, weights = [], [], []
-    for table, score in zip(tables, scores, strict=True):
-        chosen = score.argmax(axis=1)
-        gain = table.gain[chosen, np.arange(len(table))]
+    for table, score, expert in zip(tables, scores, chosen, strict=True):
+        gain = table.gain[expert, np.arange(len(table))]
         told = np.abs(gain) > TIE
         if told.any():
-            found.append(score[told, chosen[told]])
+            found.append(score[told, expert[told]])
             won.append(gain[told] > 0)
             weights.append(np.full(told.sum(), 1 / told.sum(), np.float32))
     joined = np.concatenate(weights)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..models.arrays import Floats
 from .alternatives import Gate
 from .calibrate import Platt, fit_platt, outcomes
 from .table import UtilityTable
@@ -37,13 +38,13 @@ class CalibratedGate:
 
     Attributes:
         gate: scores the experts.
-        curve: from the best score to the probability.
+        curves: of every expert, from its score to the probability.
         threshold: probability below which the base serves the query.
         ramp: width above the threshold over which the adapter's weight grows to its full strength.
     """
 
     gate: Gate
-    curve: Platt
+    curves: tuple[Platt, ...]
     threshold: float
     ramp: float = 1e-6
 
@@ -56,45 +57,48 @@ class CalibratedGate:
         Returns:
             The choice.
         """
-        scores = self.gate.score(table.states)
-        confidence = self.curve.apply(scores.max(axis=1))
+        each = self.probabilities(table.states)
+        confidence = each.max(axis=1)
         weight = np.clip((confidence - self.threshold) / self.ramp, 0, 1).astype(np.float32)
-        chosen = np.where(weight > 0, scores.argmax(axis=1) + 1, 0).astype(np.int64)
+        chosen = np.where(weight > 0, each.argmax(axis=1) + 1, 0).astype(np.int64)
         return Choice(chosen, weight, confidence)
 
+    def probabilities(self, states: Floats) -> Floats:
+        """Tell how likely every expert is to beat the base.
 
-def calibrate(
-    gate: Gate,
-    dev: Sequence[UtilityTable],
-    noise: Sequence[UtilityTable] = (),
-    threshold: float = 0.5,
-) -> CalibratedGate:
-    """Fit the probability on dev queries.
+        Args:
+            states: float32 (n, gate_dim), unit norm.
 
-    A gate that has learned to score noise low needs none here, and its probabilities are the
-    truer for it; one that compares with pilots only does.
+        Returns:
+            float32 (n, experts).
+        """
+        scores = self.gate.score(states)
+        return np.stack(
+            [curve.apply(scores[:, row]) for row, curve in enumerate(self.curves)], axis=1
+        )
+
+
+def calibrate(gate: Gate, dev: Sequence[UtilityTable], threshold: float = 0.5) -> CalibratedGate:
+    """Fit the probability of every expert on dev queries.
+
+    An expert that claims too much away from home gets a lower curve than one that keeps its word
+    (an offset against hubs). Noise has no part in it: a curve that has to explain noise as well is
+    too steep for real queries, and learned gates score noise low by themselves.
 
     Args:
         gate: scores the experts.
         dev: one table a set.
-        noise: queries without an answer, a table a sort.
         threshold: of the result.
 
     Returns:
-        The gate with its curve.
+        The gate with its curves.
     """
-    found, won, weights = outcomes(dev, [gate.score(table.states) for table in dev])
-    if not noise:
-        return CalibratedGate(gate, fit_platt(found, won, weights), threshold)
-    silent = np.concatenate([gate.score(one.states).max(axis=1) for one in noise])
-    # Noise weighs as much as two sets.
-    share = np.full(len(silent), weights.sum() * 2 / len(dev) / len(silent), np.float32)
-    curve = fit_platt(
-        np.concatenate([found, silent]),
-        np.concatenate([won, np.zeros(len(silent), np.bool_)]),
-        np.concatenate([weights, share]),
-    )
-    return CalibratedGate(gate, curve, threshold)
+    scores = [gate.score(table.states) for table in dev]
+    curves = []
+    for expert in range(len(dev[0].encoders) - 1):
+        chosen = [np.full(len(table), expert) for table in dev]
+        curves.append(fit_platt(*outcomes(dev, scores, chosen)))
+    return CalibratedGate(gate, tuple(curves), threshold)
 
 
 @dataclass(frozen=True)

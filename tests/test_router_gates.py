@@ -24,7 +24,7 @@ from omniembed.router.alternatives import (
 from omniembed.router.calibrate import Platt, fit_platt
 from omniembed.router.candidates import Lessons, learned_gates, pilot_gates
 from omniembed.router.decisions import CalibratedGate, calibrate, outcome
-from omniembed.router.learned import LinearGate, fit_ridge
+from omniembed.router.learned import LinearGate, fit_logistic, fit_ridge
 from omniembed.router.library import build_pilots, unit, winners
 from omniembed.router.noise import foreign_queries, foreign_words, random_strings
 from omniembed.router.table import UtilityTable, join
@@ -98,10 +98,13 @@ def test_mean_and_maximum_are_what_they_are_called(lessons: Lessons) -> None:
     assert np.allclose(most[:, 1], cosine[:, 3:].max(axis=1), atol=1e-2)
 
 
-def test_calibration_keeps_noise_with_the_base(lessons: Lessons) -> None:
+def test_a_threshold_parts_noise_from_queries(lessons: Lessons) -> None:
     dev = [table("a/dev", 1, 21), table("b/dev", 2, 22)]
-    fitted = calibrate(ridge(lessons), dev, lessons.noise)
-    assert (fitted.choose(lessons.noise[0]).encoder == 0).mean() > 0.9
+    joined, weights = lessons.joined()
+    learned = fit_logistic(joined, lessons.center, penalty=3.0, weights=weights)
+    fitted = calibrate(learned, dev)
+    loudest = float(np.quantile(fitted.choose(lessons.noise[0]).confidence, 0.95))
+    fitted = replace(fitted, threshold=loudest)
     test = table("a/test", 1, 31)
     choice = fitted.choose(test)
     assert (choice.encoder == 1).mean() > 0.9
@@ -121,12 +124,13 @@ def ridge(lessons: Lessons) -> LinearGate:
 @pytest.mark.parametrize("ramp", [1e-6, 0.3])
 def test_a_linear_gate_is_the_same_in_the_graphs_terms(lessons: Lessons, ramp: float) -> None:
     gate = ridge(lessons)
-    fitted = calibrate(gate, [table("a/dev", 1, 21)], lessons.noise, threshold=0.6)
+    fitted = calibrate(gate, [table("a/dev", 1, 21), table("b/dev", 2, 22)], threshold=0.6)
     length = np.linalg.norm(gate.weights, axis=1, keepdims=True)
     experts = np.zeros((3, 3), np.float32)
     experts[0] = 0, -1e4, 1
-    experts[1:, 0] = fitted.curve.slope * length[:, 0]
-    experts[1:, 1] = fitted.curve.slope * gate.bias + fitted.curve.offset
+    slopes = np.array([curve.slope for curve in fitted.curves])
+    experts[1:, 0] = slopes * length[:, 0]
+    experts[1:, 1] = slopes * gate.bias + [curve.offset for curve in fitted.curves]
     experts[1:, 2] = 1
     arrays = GateArrays(
         gate.weights / length,
@@ -157,8 +161,19 @@ def test_platt_recovers_a_known_curve() -> None:
 def test_below_the_threshold_the_base_serves(lessons: Lessons) -> None:
     gate = ridge(lessons)
     query = table("a/x", 1, 51)
-    assert (CalibratedGate(gate, Platt(1, 0), 1.1).choose(query).encoder == 0).all()
-    assert (CalibratedGate(gate, Platt(1, 0), 0.0).choose(query).encoder > 0).all()
+    curves = (Platt(1, 0), Platt(1, 0))
+    assert (CalibratedGate(gate, curves, 1.1).choose(query).encoder == 0).all()
+    assert (CalibratedGate(gate, curves, 0.0).choose(query).encoder > 0).all()
+
+
+def test_an_expert_that_breaks_its_word_gets_a_lower_curve(lessons: Lessons) -> None:
+    gate = ridge(lessons)
+    kept, broken = table("a/dev", 1, 61), table("b/dev", 1, 62)
+    broken = replace(broken, ndcg=broken.ndcg[[1, 0, 2]])  # what it gained, it now loses
+    fitted = calibrate(gate, [kept, table("c/dev", 2, 63)])
+    lowered = calibrate(gate, [kept, broken, table("c/dev", 2, 63)])
+    states = kept.states
+    assert (lowered.probabilities(states)[:, 0] < fitted.probabilities(states)[:, 0]).mean() > 0.9
 
 
 def test_tables_survive_the_disk_and_refuse_to_be_mixed(tmp_path: Path) -> None:
