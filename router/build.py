@@ -72,17 +72,19 @@ def gate_layers(manifest: Manifest) -> list[str]:
 def calibrated(gate: Gate, study: Study) -> CalibratedGate:
     """Fit a gate's confidence and choose its threshold on dev.
 
-    Among the thresholds and ramps that keep noise quiet and abstain seldom in domain, those with
-    the best mean gain after :data:`HARM_PRICE`; where none does both, those that come closest.
+    Tries a curve for every expert and one for all, with all thresholds and ramps. Of those that
+    keep noise quiet and abstain seldom in domain, the one with the best mean gain after
+    :data:`HARM_PRICE` is taken; where none does both, the one that comes closest.
 
     Args:
         gate: scores the experts.
         study: dev and guard queries.
 
     Returns:
-        The gate with curve, threshold and ramp.
+        The gate with curves, threshold and ramp.
     """
-    fitted = calibrate(gate, [*study.dev, *study.guards])
+    judged = [*study.dev, *study.guards]
+    fitted = [calibrate(gate, judged, common=common) for common in (False, True)]
 
     def worth(one: CalibratedGate) -> tuple[float, float]:
         home, away, noise = dev_outcomes(one, study)
@@ -94,7 +96,8 @@ def calibrated(gate: Gate, study: Study) -> CalibratedGate:
 
     return max(
         (
-            replace(fitted, threshold=float(threshold), ramp=ramp)
+            replace(one, threshold=float(threshold), ramp=ramp)
+            for one in fitted
             for threshold in _THRESHOLDS
             for ramp in _RAMPS
         ),

@@ -78,7 +78,9 @@ class CalibratedGate:
         )
 
 
-def calibrate(gate: Gate, dev: Sequence[UtilityTable], threshold: float = 0.5) -> CalibratedGate:
+def calibrate(
+    gate: Gate, dev: Sequence[UtilityTable], threshold: float = 0.5, *, common: bool = False
+) -> CalibratedGate:
     """Fit the probability of every expert on dev queries.
 
     An expert that claims too much away from home gets a lower curve than one that keeps its word
@@ -89,15 +91,19 @@ def calibrate(gate: Gate, dev: Sequence[UtilityTable], threshold: float = 0.5) -
         gate: scores the experts.
         dev: one table a set.
         threshold: of the result.
+        common: fit one curve for all experts, on those that score best.
 
     Returns:
         The gate with its curves.
     """
     scores = [gate.score(table.states) for table in dev]
-    curves = []
-    for expert in range(len(dev[0].encoders) - 1):
-        chosen = [np.full(len(table), expert) for table in dev]
-        curves.append(fit_platt(*outcomes(dev, scores, chosen)))
+    experts = range(len(dev[0].encoders) - 1)
+    if common:
+        best = [score.argmax(axis=1) for score in scores]
+        curves = [fit_platt(*outcomes(dev, scores, best))] * len(experts)
+    else:
+        own = [[np.full(len(table), expert) for table in dev] for expert in experts]
+        curves = [fit_platt(*outcomes(dev, scores, chosen)) for chosen in own]
     return CalibratedGate(gate, tuple(curves), threshold)
 
 

@@ -174,6 +174,8 @@ def test_an_expert_that_breaks_its_word_gets_a_lower_curve(lessons: Lessons) -> 
     lowered = calibrate(gate, [kept, broken, table("c/dev", 2, 63)])
     states = kept.states
     assert (lowered.probabilities(states)[:, 0] < fitted.probabilities(states)[:, 0]).mean() > 0.9
+    shared = calibrate(gate, [kept, table("c/dev", 2, 63)], common=True)
+    assert len(set(shared.curves)) == 1
 
 
 def test_tables_survive_the_disk_and_refuse_to_be_mixed(tmp_path: Path) -> None:
