@@ -19,6 +19,7 @@ import numpy as np
 from ..embedder import Embedder
 from ..experts.registry import ExpertRegistry
 from ..experts.training.sources import Sources
+from ..models.arrays import Floats
 from ..models.manifest import Manifest
 from ..models.model import Model
 from .alternatives import Gate, PilotGate
@@ -84,7 +85,8 @@ def calibrated(gate: Gate, study: Study) -> CalibratedGate:
         The gate with curves, threshold and ramp.
     """
     judged = [*study.dev, *study.guards]
-    fitted = [calibrate(gate, judged, common=common) for common in (False, True)]
+    known = _Remembered(gate)
+    fitted = [calibrate(known, judged, common=common) for common in (False, True)]
 
     def worth(one: CalibratedGate) -> tuple[float, float]:
         home, away, noise = dev_outcomes(one, study)
@@ -94,7 +96,7 @@ def calibrated(gate: Gate, study: Study) -> CalibratedGate:
         net = [fmean(o.gain - HARM_PRICE * o.harmed for o in part) for part in (home, away)]
         return -round(excess, 3), sum(net)
 
-    return max(
+    best = max(
         (
             replace(one, threshold=float(threshold), ramp=ramp)
             for one in fitted
@@ -103,6 +105,25 @@ def calibrated(gate: Gate, study: Study) -> CalibratedGate:
         ),
         key=worth,
     )
+    return replace(best, gate=gate)
+
+
+class _Remembered:
+    """A gate that scores each table once, however many thresholds are tried on it."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._scores: dict[int, Floats] = {}
+
+    @property
+    def name(self) -> str:
+        return self._gate.name
+
+    def score(self, states: Floats) -> Floats:
+        # The study keeps its tables alive, so their identity is a safe key.
+        if id(states) not in self._scores:
+            self._scores[id(states)] = self._gate.score(states)
+        return self._scores[id(states)]
 
 
 def dev_outcomes(gate: CalibratedGate, study: Study) -> tuple[list[Outcome], list[Outcome], float]:
