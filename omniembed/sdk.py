@@ -13,7 +13,7 @@ from .experts import ExpertRegistry
 from .inputs import DocumentInput, as_query, is_image
 from .models.model import Model
 from .models.session import SessionOptions
-from .types import Hit, IndexReport, Kind, Query, QueryInput, Route
+from .types import Document, Hit, IndexReport, Kind, Query, QueryInput, Route
 
 if TYPE_CHECKING:
     import numpy as np
@@ -134,7 +134,8 @@ class OmniEmbed:
                 or a ``Query``.
             top_k: number of hits wanted, 1 to 10,000.
             kinds: document kinds to search; with ``"auto"`` those that the query is almost surely
-                after, as the gate's state tells, and all where it does not tell.
+                after, as the gate's state tells, and all where it does not tell or these are
+                fewer than ``top_k``; ``"all"``; a kind or several.
             expert: ``"auto"``, ``"base"`` or the name of an expert.
             where: filter on fields and metadata, such as ``{"language": "python"}`` or
                 ``{"start_line": {"$gte": 10}}``; joined with the query's own by "and".
@@ -156,16 +157,21 @@ class OmniEmbed:
         condition = _join(where, parsed.filters)
         encoded = self.embedder.embed_queries([parsed], expert=expert)
         vector, route = encoded.vectors[0], encoded.routes[0]
+        likely = None
         if kinds == "auto":
-            wanted = self.embedder.query_encoder.kinds(parsed, route, encoded.states[0])
-        if hybrid is None:
-            hybrid = wanted == {Kind.TOOL}
-        if hybrid and parsed.modality == "text":
-            found = self.store.hybrid(
-                vector, parsed.text or "", top_k=top_k, kinds=wanted, where=condition
-            )
-        else:
-            found = self.store.search(vector, top_k=top_k, kinds=wanted, where=condition)
+            likely = self.embedder.query_encoder.kinds(parsed, route, encoded.states[0])
+
+        def find(among: set[Kind] | None) -> list[tuple[float, Document]]:
+            fused = among == {Kind.TOOL} if hybrid is None else hybrid
+            if fused and parsed.modality == "text":
+                words = parsed.text or ""
+                return self.store.hybrid(vector, words, top_k=top_k, kinds=among, where=condition)
+            return self.store.search(vector, top_k=top_k, kinds=among, where=condition)
+
+        found = find(likely or wanted)
+        if likely and len(found) < top_k:
+            # The store may hold few documents of the kinds guessed at: better all than too few.
+            found = find(None)
         return [Hit(score, document, route) for score, document in found]
 
     def embed_documents(self, documents: Sequence[DocumentInput]) -> NDArray[np.float32]:
@@ -250,15 +256,15 @@ def _is_single(query: object) -> bool:
 
 def _parse_kinds(kinds: object) -> set[Kind] | None:
     """Read ``kinds``; ``None`` stands for all."""
-    if kinds == "auto":
+    if kinds in ("auto", "all"):
         return None
     if isinstance(kinds, str):
         return {Kind.parse(kinds)}
     if not isinstance(kinds, Iterable):
-        raise InputError(f"kinds must be 'auto', a kind or several, not {kinds!r}")
+        raise InputError(f"kinds must be 'auto', 'all', a kind or several, not {kinds!r}")
     parsed = {Kind.parse(kind) for kind in kinds}
     if not parsed:
-        raise InputError("kinds is empty: no document could match; use 'auto' for all")
+        raise InputError("kinds is empty: no document could match; use 'all'")
     return parsed
 
 

@@ -27,7 +27,7 @@ from .calibrate import Platt, fit_platt, outcomes
 from .candidates import all_gates
 from .collect import Collector
 from .decisions import CalibratedGate, Outcome, calibrate, outcome
-from .kinds import KindClassifier, fit_kinds, kept
+from .kinds import UNKNOWN, KindClassifier, fit_kinds, kept
 from .learned import LinearGate
 from .library import build_pilots
 from .settings import GateSettings
@@ -36,7 +36,7 @@ from .table import UtilityTable
 
 logger = logging.getLogger(__name__)
 
-DEFAULT = "logistic"
+DEFAULT = "pairwise"
 """The gate that ships; the best on dev, see docs/ARCHITECTURE.md."""
 
 HARM_PRICE = 0.03
@@ -51,7 +51,7 @@ MAX_ABSTAIN = 0.12
 KEPT_KINDS = 0.965
 """Share of queries whose own kind of document a search must not rule out."""
 
-_COVERS = (0.9, 0.93, 0.95, 0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999)
+_COVERS = (0.9, 0.93, 0.95, 0.97, 0.98, 0.985, 0.99, 0.9925, 0.995, 0.998, 0.999, 0.9995, 0.9999)
 _THRESHOLDS = np.arange(0.3, 0.71, 0.02)
 _RAMPS = (1e-6, 0.1, 0.2, 0.3)
 
@@ -202,10 +202,14 @@ def kind_classifier(study: Study) -> tuple[KindClassifier, float]:
     fitted = fit_kinds(
         lessons.tables, [kinds[one.name] for one in lessons.tables], lessons.noise, lessons.center
     )
+    judged = {
+        part: [one for one in tables if kinds[one.name] != UNKNOWN]
+        for part, tables in (("dev", study.dev), ("guards", study.guards))
+    }
     for cover in _COVERS:
         shares = {
             part: kept(fitted, tables, [kinds[one.name] for one in tables], cover)
-            for part, tables in (("dev", study.dev), ("guards", study.guards))
+            for part, tables in judged.items()
         }
         logger.info("cover %.4f: own kind kept, kinds ruled out %s", cover, shares)
         if min(share for share, _ in shares.values()) >= KEPT_KINDS:

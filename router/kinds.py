@@ -13,7 +13,7 @@ from .library import unit
 from .table import UtilityTable
 
 UNKNOWN = "unknown"
-"""Class of queries that ask for nothing, such as random characters."""
+"""Class of queries that tell no kind: random characters, and requests that any kind may answer."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,8 @@ def fit_kinds(
 
     Args:
         tables: one a set.
-        kinds: kind of the documents of every set.
+        kinds: kind of the documents of every set; :data:`UNKNOWN` for queries that any kind may
+            answer.
         noise: queries that ask for nothing.
         center: float32 (gate_dim,).
         penalty: of the squared weights.
@@ -85,7 +86,7 @@ def fit_kinds(
     Returns:
         The classifier. Kinds weigh the same, and so do the sets of a kind.
     """
-    names = [*sorted(set(kinds)), UNKNOWN]
+    names = [*sorted(set(kinds) - {UNKNOWN}), UNKNOWN]
     groups = [*zip(tables, kinds, strict=True), *((one, UNKNOWN) for one in noise)]
     states, wanted, weights = [], [], []
     for table, kind in groups:

@@ -19,6 +19,7 @@ from ..experts.training.recipes import (
 )
 from .candidates import Lessons
 from .collect import GATE, Collector
+from .kinds import UNKNOWN
 from .noise import foreign_queries, random_strings
 from .table import BASE, UtilityTable
 
@@ -37,7 +38,7 @@ class Study:
         dev: dev queries of the training sets.
         guards: dev queries of sets that nothing was trained on.
         noise: further queries that no expert can help with, a table a sort.
-        kinds: kind of the documents of every table, by its name.
+        kinds: kind of the documents of every table, by its name; unknown for intents.
     """
 
     lessons: Lessons
@@ -63,7 +64,11 @@ def collect_study(collector: Collector, limit: int) -> Study:
     lessons = Lessons.of(
         [table for table in gate if len(table) >= _FEWEST], noise_tables(collector, limit, seed=1)
     )
-    kinds = {one.name: collector.kind(one.name) for one in (*gate, *dev, *guards)}
+    # What people ask of an assistant, a help page answers as well: it must not be hidden.
+    kinds = {
+        one.name: UNKNOWN if one.name.split("/")[0] in INTENT else collector.kind(one.name)
+        for one in (*gate, *dev, *guards)
+    }
     noise = noise_tables(collector, limit, seed=2)
     return Study(lessons, tuple(dev), tuple(guards), noise, kinds)
 

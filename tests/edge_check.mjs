@@ -46,6 +46,9 @@ async function agree() {
       empty: await refusal(() => edge.embedQueries([" \n"])),
       unknown: await refusal(() => edge.embedQueries(["x"], { expert: "legal" })),
       pixels: await refusal(() => edge.embedDocuments([{ data: new Uint8Array(5), width: 2, height: 2 }])),
+      list: await refusal(() => edge.embedDocuments("text")),
+      kinds: await refusal(() => edge.search("x", { kinds: "nope" })),
+      topK: await refusal(() => edge.search("x", { topK: 0 })),
     },
     added: await (async () => {
       await edge.add([{ text: "zebras graze on the savanna", id: "zebra" }]);

@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -145,6 +146,19 @@ def test_queries_that_cannot_be_read(whole: Path, query: str, message: str) -> N
         runtime.load(whole).search(query)
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"top_k": 0}, "top_k must be a whole number above 0, not 0"),
+        ({"kinds": "nope"}, "unknown kinds .*'nope'.*; known: auto, all, text"),
+        ({"kinds": []}, "unknown kinds"),
+    ],
+)
+def test_options_that_mean_nothing(whole: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(runtime.EdgeError, match=message):
+        runtime.load(whole).search("x", **options)
+
+
 def test_an_unknown_expert_names_the_known(whole: Path) -> None:
     with pytest.raises(runtime.EdgeError, match="known: auto, base, code"):
         runtime.load(whole).embed_queries(["x"], expert="tool")
@@ -199,9 +213,16 @@ def test_broken_pictures_are_named(tmp_path: Path) -> None:
 
 
 def test_an_earlier_bundle_is_replaced_and_nothing_else(omni: OmniEmbed, bundle: Path) -> None:
-    (bundle / "stale.bin").write_bytes(b"x")
+    mine = bundle / "mine.bin"
+    mine.write_bytes(b"x")
+    with pytest.raises(ExportError, match=r"'mine\.bin', which is no part of a bundle"):
+        export_edge(omni.embedder, bundle, experts=("none",), images=False)
+    mine.rename(bundle.parent / "mine.bin")
+    (bundle / "omniembed_edge" / "__pycache__").mkdir(exist_ok=True)
+    (bundle / "omniembed_edge" / "__pycache__" / "engine.cpython-311.pyc").write_bytes(b"")
     report = export_edge(omni.embedder, bundle, experts=("none",), images=False)
-    assert "stale.bin" not in report.sizes
+    assert "image.onnx" not in report.sizes
+    assert (bundle / "steering.safetensors").stat().st_mode & 0o044
     assert report.experts == ()
     other = bundle.parent / "photos"
     other.mkdir()

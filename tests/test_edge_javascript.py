@@ -132,6 +132,9 @@ def test_inputs_that_cannot_be_read(agreement: Any) -> None:
     assert refusals["empty"].startswith("EdgeError: query 0 holds nothing")
     assert re.match("EdgeError: .*known: auto, base, code", refusals["unknown"])
     assert refusals["pixels"].startswith("EdgeError: 5 samples do not make 2 x 2")
+    assert refusals["list"] == "EdgeError: documents must be given as a list, not string"
+    assert refusals["kinds"].startswith('EdgeError: unknown kinds "nope"; known: auto, all')
+    assert refusals["topK"] == "EdgeError: topK must be a whole number above 0, not 0"
 
 
 def test_tokens_are_those_of_the_python_tokenizer(node: Path, tmp_path: Path, model: Model) -> None:

@@ -128,6 +128,14 @@ def test_a_search_keeps_to_the_kinds_that_the_query_is_after(routed: OmniEmbed) 
     assert len({hit.document.kind for hit in forced}) > 1
 
 
+def test_a_store_without_the_likely_kinds_still_answers(routed: OmniEmbed) -> None:
+    routed.index([{"id": "faq", "text": "Money back within 30 days.", "title": "Refunds"}])
+    found = routed.search("sort a list in python")
+    assert [hit.document.id for hit in found] == ["faq"]
+    assert routed.search("sort a list in python", kinds="all")[0].score == found[0].score
+    assert routed.search("sort a list in python", kinds="code") == []
+
+
 def test_cover_trades_kinds_for_safety() -> None:
     random = np.random.default_rng(0)
     peaks = np.eye(8, dtype=np.float32)[:4]

@@ -137,11 +137,12 @@ def export_edge(
         content["compressed"] = [] if target is Target.PYTHON else _compress(folder)
         count = vectors.export_store(store, folder / vectors.FOLDER, root=root) if store else 0
         content["documents"] = count
-        description.write(folder, content)
         if target is Target.PYTHON:
             python.add_runtime(folder)
         else:
             javascript.add_runtime(folder, page=target is Target.WEB)
+        content["contents"] = sorted({*_all_files(folder), description.FILE_NAME})
+        description.write(folder, content)
         folder.chmod(0o755)
         shutil.rmtree(out, ignore_errors=True)
         folder.replace(out)
@@ -216,10 +217,22 @@ def _choose_precision(
 
 
 def _check_out(out: Path) -> None:
+    """Refuse to replace what is not, to the last file, a bundle."""
     if out.exists() and not out.is_dir():
         raise ExportError(f"{out} is a file; name a folder")
     if out.is_dir() and any(out.iterdir()) and not (out / description.FILE_NAME).is_file():
         raise ExportError(f"{out} holds something that is no bundle; name a new folder")
+    if (out / description.FILE_NAME).is_file():
+        foreign = sorted(_all_files(out) - description.contents(out))
+        if foreign:
+            raise ExportError(
+                f"{out} holds {foreign[0]!r}, which is no part of a bundle; a bundle is replaced "
+                "whole: move that file, or name a new folder"
+            )
+
+
+def _all_files(folder: Path) -> set[str]:
+    return {file.relative_to(folder).as_posix() for file in folder.rglob("*") if file.is_file()}
 
 
 def _list_files(folder: Path) -> dict[str, int]:

@@ -106,6 +106,32 @@ def special_tokens(path: Path) -> dict[str, list[int]]:
     )
 
 
+def contents(folder: Path) -> set[str]:
+    """List the files that a bundle was written with.
+
+    Args:
+        folder: of the bundle.
+
+    Returns:
+        Paths relative to the folder; those of compiled Python modules too. Empty when the
+        description cannot be read.
+    """
+    try:
+        listed = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["contents"]
+        own = {str(name) for name in listed}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    compiled = {
+        file.relative_to(folder).as_posix()
+        for file in folder.rglob("__pycache__/*.pyc")
+        if file.parent.parent.relative_to(folder)
+        .joinpath(f"{file.name.partition('.')[0]}.py")
+        .as_posix()
+        in own
+    }
+    return own | compiled
+
+
 def write(folder: Path, description: Mapping[str, Any]) -> None:
     """Write :data:`FILE_NAME`.
 

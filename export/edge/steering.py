@@ -51,6 +51,7 @@ def write_steering(
         for name, array in tensors.items()
     }
     save_file(saved, folder / FILE_NAME)
+    (folder / FILE_NAME).chmod(0o644)  # safetensors lets nobody else read what it writes
 
 
 def _composed(expert: str, parts: ComposedParts) -> dict[str, NDArray[np.float32]]:

@@ -27,7 +27,9 @@ def demo(
     host: Annotated[
         str, typer.Option("--host", help="Address to listen on; by default this machine only.")
     ] = "127.0.0.1",
-    port: Annotated[int | None, typer.Option("--port", help="Port; a free one from 7860.")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=1, max=65535, help="Port; a free one from 7860.")
+    ] = None,
     browser: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     model: ModelOption = "mini",
     threads: ThreadsOption = None,

@@ -22,6 +22,7 @@ class KindChoice(str, Enum):
     CODE = "code"
     IMAGE = "image"
     TOOL = "tool"
+    ALL = "all"
 
 
 def search(
@@ -32,7 +33,12 @@ def search(
     ] = None,
     top_k: Annotated[int, typer.Option("--top-k", "-k", help="Number of hits.")] = 10,
     kind: Annotated[
-        list[KindChoice] | None, typer.Option("--kind", help="Search these kinds only.")
+        list[KindChoice] | None,
+        typer.Option(
+            "--kind",
+            help="Search these kinds only, or all; without it, the kinds that the query is almost "
+            "surely after.",
+        ),
     ] = None,
     where: Annotated[
         list[str] | None,
@@ -59,7 +65,7 @@ def search(
         hits = OmniEmbed(model, store, threads=threads).search(
             Query(text=text, image=image),
             top_k=top_k,
-            kinds=[choice.value for choice in kind] if kind else "auto",
+            kinds=_kinds(kind),
             expert=expert,
             where=_conditions(where or []),
             hybrid=hybrid,
@@ -87,3 +93,9 @@ def _value(field: str, value: str) -> object:
         except ValueError:
             return value
     return value
+
+
+def _kinds(chosen: list[KindChoice] | None) -> str | list[str]:
+    if not chosen:
+        return "auto"
+    return "all" if KindChoice.ALL in chosen else [choice.value for choice in chosen]

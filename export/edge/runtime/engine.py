@@ -26,6 +26,7 @@ DocumentInput: TypeAlias = str | Picture | Mapping[str, Any]
 QueryInput: TypeAlias = str | Picture | tuple[Picture, str]
 
 _BASE = "base"
+_KINDS = ("text", "code", "image", "tool")
 
 
 def load(folder: str | Path | None = None, *, threads: int | None = None) -> Edge:
@@ -150,8 +151,9 @@ class Edge:
         Args:
             query: see :meth:`embed_queries`.
             top_k: number of hits wanted.
-            kinds: document kinds to search; with ``"auto"`` those that the query is almost surely
-                after (``Route.kinds``), and all where the gate's state does not tell.
+            kinds: document kinds to search: a kind or several; ``"all"``; ``"auto"`` for those
+                that the query is almost surely after (``Route.kinds``), and all where that does
+                not show or these are fewer than ``top_k``.
             expert: ``"auto"``, ``"base"`` or the name of an expert.
 
         Returns:
@@ -160,10 +162,14 @@ class Edge:
         Raises:
             EdgeError: for a query or option that cannot be used.
         """
+        if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
+            raise EdgeError(f"top_k must be a whole number above 0, not {top_k!r}")
+        auto, wanted = kinds == "auto", _parse_kinds(kinds)
         vectors, routes = self.encode_queries([query], expert=expert)
-        wanted = routes[0].kinds if kinds == "auto" else kinds
-        wanted = {wanted} if isinstance(wanted, str) else wanted
-        found = self.index.nearest(vectors[0], top_k, wanted)
+        found = self.index.nearest(vectors[0], top_k, routes[0].kinds if auto else wanted)
+        if auto and len(found) < top_k:
+            # The index may hold few documents of the kinds guessed at: better all than too few.
+            found = self.index.nearest(vectors[0], top_k, None)
         return [Hit(score, document, routes[0]) for score, document in found]
 
     def encode_queries(
@@ -273,6 +279,17 @@ class Edge:
             if one.empty:
                 raise EdgeError(f"{what} {at} holds nothing to read: {texts[at][:40]!r}")
         return tokens
+
+
+def _parse_kinds(kinds: str | Collection[str]) -> set[str] | None:
+    if kinds in ("auto", "all"):
+        return None
+    wanted = {kinds} if isinstance(kinds, str) else set(kinds)
+    unknown = sorted(wanted - set(_KINDS))
+    if unknown or not wanted:
+        known = ", ".join(("auto", "all", *_KINDS))
+        raise EdgeError(f"unknown kinds {unknown or kinds!r}; known: {known}")
+    return wanted
 
 
 def _content(document: DocumentInput) -> str | Picture:

@@ -18,6 +18,8 @@ import {
 import { VectorIndex } from "./vectors.ts";
 import { VisionTower } from "./vision.ts";
 
+const KINDS = ["text", "code", "image", "tool"];
+
 export interface LoadOptions {
   /** Folder of the bundle, as a URL ending in `/`; where this module lies by default. */
   base?: string | URL;
@@ -84,7 +86,7 @@ export class OmniEmbedEdge {
 
   /** Embeds documents with the base: unit vectors, in order. */
   embedDocuments(documents: readonly DocumentInput[]): Promise<Float32Array[]> {
-    return this.encoder.documents(documents.map(contentOf));
+    return this.encoder.documents(listOf("documents", documents).map(contentOf));
   }
 
   /** Embeds documents and adds them to the index that `search` looks through. */
@@ -103,7 +105,7 @@ export class OmniEmbedEdge {
     queries: readonly QueryInput[],
     options: { expert?: string } = {},
   ): Promise<{ vectors: Float32Array[]; routes: Route[] }> {
-    return this.encoder.queries(queries, options.expert ?? "auto");
+    return this.encoder.queries(listOf("queries", queries), options.expert ?? "auto");
   }
 
   /** Tells how a query would be encoded. */
@@ -114,13 +116,33 @@ export class OmniEmbedEdge {
   /** Finds documents in the index, best first. */
   async search(query: QueryInput, options: SearchOptions = {}): Promise<Hit[]> {
     const { topK = 10, kinds = "auto", expert = "auto" } = options;
+    if (!Number.isInteger(topK) || topK < 1) {
+      throw new EdgeError(`topK must be a whole number above 0, not ${JSON.stringify(topK)}`);
+    }
+    const wanted = parseKinds(kinds);
     const { vectors, routes } = await this.embedQueries([query], { expert });
     const route = routes[0]!;
-    const wanted = kinds === "auto" ? (route.kinds ?? "all") : kinds;
-    return this.index
-      .nearest(vectors[0]!, topK, wanted === "all" ? undefined : wanted)
-      .map(([score, document]) => ({ score, document, route }));
+    const likely = kinds === "auto" ? (route.kinds ?? undefined) : undefined;
+    let found = this.index.nearest(vectors[0]!, topK, wanted ?? likely);
+    // The index may hold few documents of the kinds guessed at: better all than too few.
+    if (likely && found.length < topK) found = this.index.nearest(vectors[0]!, topK);
+    return found.map(([score, document]) => ({ score, document, route }));
   }
+}
+
+function parseKinds(kinds: "auto" | "all" | readonly string[]): readonly string[] | undefined {
+  if (kinds === "auto" || kinds === "all") return undefined;
+  const unknown = Array.isArray(kinds) ? kinds.filter((kind) => !KINDS.includes(kind)) : [kinds];
+  if (unknown.length || !kinds.length) {
+    const known = ["auto", "all", `a list of ${KINDS.join(", ")}`].join(", ");
+    throw new EdgeError(`unknown kinds ${JSON.stringify(kinds)}; known: ${known}`);
+  }
+  return kinds;
+}
+
+function listOf<T>(what: string, given: readonly T[]): readonly T[] {
+  if (Array.isArray(given)) return given;
+  throw new EdgeError(`${what} must be given as a list, not ${typeof given}`);
 }
 
 async function openVision(
