@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 from ..embedder import Embedder
 from ..errors import InputError
+from ..finding import find
 from ..models.arrays import Floats
 from ..router import explain
 from ..sdk import OmniEmbed
@@ -86,23 +87,27 @@ def ask(embedder: Embedder, store: Store, wish: Ask) -> Answer:
     vector, state = encoded.vectors[0], encoded.states[0]
     encoded_at = perf_counter()
     route = _explained(embedder, query, encoded.routes[0], state, wish.expert)
-    kinds = _kinds(embedder, query, encoded.routes[0], state, wish.kinds)
+    wanted = set(wish.kinds) or None
+    likely = None if wanted else embedder.query_encoder.kinds(query, encoded.routes[0], state)
     explained_at = perf_counter()
-    hybrid = kinds == {Kind.TOOL} if wish.hybrid is None else wish.hybrid
-    hybrid = hybrid and query.modality == "text"
-    options: dict[str, Any] = {"top_k": wish.top_k, "kinds": kinds, "where": wish.where}
-    if hybrid:
-        found = store.hybrid(vector, query.text or "", **options)
-    else:
-        found = store.search(vector, **options)
+    found = find(
+        store,
+        query,
+        vector,
+        top_k=wish.top_k,
+        wanted=None if wanted is None else {Kind.parse(kind) for kind in wanted},
+        likely=likely,
+        hybrid=wish.hybrid,
+        where=wish.where,
+    )
     done = perf_counter()
     return Answer(
-        hits=tuple(Hit(score, document, route) for score, document in found),
+        hits=tuple(Hit(score, document, route) for score, document in found.documents),
         route=route,
         vector=vector,
         state=state,
-        kinds=None if kinds is None else frozenset(kinds),
-        hybrid=hybrid,
+        kinds=found.kinds,
+        hybrid=found.hybrid,
         encode=encoded_at - begun,
         explain=explained_at - encoded_at,
         search=done - explained_at,
@@ -161,10 +166,3 @@ def _explained(embedder: Embedder, query: Query, route: Route, state: Floats, ex
         return route
     packs = embedder.experts.state.packs
     return explain(query, route, state, packs, embedder.query_encoder.settings)
-
-
-def _kinds(
-    embedder: Embedder, query: Query, route: Route, state: Floats, wanted: Iterable[str]
-) -> set[Kind] | None:
-    chosen = {Kind.parse(kind) for kind in wanted}
-    return chosen or embedder.query_encoder.kinds(query, route, state)

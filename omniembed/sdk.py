@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, overload
 from .embedder import Embedder
 from .errors import InputError
 from .experts import ExpertRegistry
+from .finding import find
 from .inputs import DocumentInput, as_query, is_image
 from .models.model import Model
 from .models.session import SessionOptions
-from .types import Document, Hit, IndexReport, Kind, Query, QueryInput, Route
+from .types import Hit, IndexReport, Kind, Query, QueryInput, Route
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,19 +161,17 @@ class OmniEmbed:
         likely = None
         if kinds == "auto":
             likely = self.embedder.query_encoder.kinds(parsed, route, encoded.states[0])
-
-        def find(among: set[Kind] | None) -> list[tuple[float, Document]]:
-            fused = among == {Kind.TOOL} if hybrid is None else hybrid
-            if fused and parsed.modality == "text":
-                words = parsed.text or ""
-                return self.store.hybrid(vector, words, top_k=top_k, kinds=among, where=condition)
-            return self.store.search(vector, top_k=top_k, kinds=among, where=condition)
-
-        found = find(likely or wanted)
-        if likely and len(found) < top_k:
-            # The store may hold few documents of the kinds guessed at: better all than too few.
-            found = find(None)
-        return [Hit(score, document, route) for score, document in found]
+        found = find(
+            self.store,
+            parsed,
+            vector,
+            top_k=top_k,
+            wanted=wanted,
+            likely=likely,
+            hybrid=hybrid,
+            where=condition,
+        )
+        return [Hit(score, document, route) for score, document in found.documents]
 
     def embed_documents(self, documents: Sequence[DocumentInput]) -> NDArray[np.float32]:
         """Embed documents with the base.
