@@ -66,7 +66,9 @@ def demo(
                     )
                 threading.Event().wait()
         except OSError as error:
-            raise InputError(f"cannot listen on {host}:{port or 7860}: {error}") from error
+            raise InputError(
+                f"cannot listen on {host}:{port or 7860}; another program may: give --port another"
+            ) from error
         except KeyboardInterrupt:
             typer.echo("stopped", err=True)
 
